@@ -1,0 +1,324 @@
+"""The command line: options in, one line or one JSON object out. The dashboard and the lab load when needed.
+
+Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one line on stderr), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+from spectui import __version__
+from spectui.errors import SpectuiError, UsageError
+
+if TYPE_CHECKING:
+    from spectui.core.profile import TuningProfile
+    from spectui.store.paths import Folders
+
+_KEY_VARIABLE: Final = "SPECTUI_API_KEY"
+_INTERRUPTED: Final = 130
+
+JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+class _Numbers(click.ParamType[tuple[int, ...]]):
+    """Comma-separated whole numbers in a range."""
+
+    name = "N,N,..."
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low, self._high = low, high
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers, such as 1,2,4,8", param, ctx)
+        if not all(self._low <= n <= self._high for n in numbers):
+            self.fail(f"{value!r}: each number must be from {self._low} to {self._high}", param, ctx)
+        return tuple(dict.fromkeys(numbers))
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Measure, explain and tune speculative decoding on llama.cpp servers.
+
+    Without a command: the dashboard on the profile used last, or a welcome screen.
+    """
+    if ctx.invoked_subcommand is None:
+        _dashboard(last=True)
+
+
+@cli.command()
+def demo() -> None:
+    """Open the dashboard on a real demo pair, built on first use."""
+    _dashboard(demo=True)
+
+
+@cli.command()
+@click.argument("profile")
+@click.option("--no-traffic", is_flag=True, help="Start the server only; traffic waits for the space key.")
+def run(profile: str, *, no_traffic: bool) -> None:
+    """Start the server of PROFILE (a name or a .toml file) and open the dashboard."""
+    loaded = _load(profile)
+    _dashboard(profile=loaded, name=profile, traffic=not no_traffic)
+
+
+@cli.command()
+@click.argument("url")
+@click.option(
+    "--baseline", metavar="TPS|URL", help="Its plain speed, or a second server without speculation."
+)
+@click.option("--ask-key", is_flag=True, help=f"Prompt for the API key (or set {_KEY_VARIABLE}).")
+def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
+    """Open the dashboard on a running server; no traffic is sent before you ask."""
+    from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
+
+    key = click.prompt("API key", hide_input=True) if ask_key else None
+    profile = TuningProfile(server=ServerSettings(url=_checked_url(url)))
+    if baseline is not None:
+        profile = _with_baseline(profile, baseline)
+    _dashboard(profile=profile, api_key=key)
+
+
+@cli.command()
+@click.option("--alpha", type=click.FloatRange(0, 1), required=True, help="Per-token acceptance.")
+@click.option("--c", type=click.FloatRange(0), required=True, help="Cost of a draft token in plain steps.")
+@click.option("--k", "lengths", type=_Numbers(1, 64), default="1,2,4,8,16", show_default=True)
+@click.option("--v", "v_file", type=click.Path(), help='JSON file with V(n) in plain steps: {"2": 1.07, ...}')
+@click.option("--u", type=click.FloatRange(0), help="Fixed rest of a pass in plain steps.")
+@JSON_OPTION
+def predict(
+    alpha: float, c: float, lengths: tuple[int, ...], v_file: str | None, u: float | None, *, as_json: bool
+) -> None:
+    """Predict the speedup by draft length, without a server."""
+    from spectui.lab.predicting import prediction, prediction_table, read_v  # noqa: PLC0415
+
+    result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file else None, u=u)
+    _print(result, as_json=as_json, table=prediction_table)
+
+
+@cli.command()
+@click.argument("target", metavar="PROFILE|URL")
+@click.option("--workload", default=None, help="One or more workloads, comma separated.")
+@click.option("--tokens", type=click.IntRange(2, 100_000), help="Tokens per request at most.")
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Requests per workload."
+)
+@click.option(
+    "--baseline",
+    is_flag=False,
+    flag_value="measure",
+    metavar="[TPS|URL]",
+    help="Measure the plain speed as well; for a server of somebody else, its number or a second address.",
+)
+@click.option("--temperature", type=click.FloatRange(0, 5))
+@click.option("--concurrency", type=click.IntRange(1, 64))
+@click.option("--depth", type=click.IntRange(0), help="Pad prompts to about so many tokens.")
+@JSON_OPTION
+def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **options: Any) -> None:
+    """Send test traffic and print what the bet yields."""
+    from spectui.lab.measure import Order, measurement_to_json  # noqa: PLC0415
+
+    profile = _target(target)
+    names = _workloads(options["workload"], profile)
+    if options["temperature"] is not None:
+        profile = profile.with_sampling(temperature=options["temperature"])
+    changes = {
+        "max_tokens": options["tokens"],
+        "concurrency": options["concurrency"],
+        "depth": options["depth"],
+    }
+    profile = profile.with_traffic(**{k: v for k, v in changes.items() if v is not None})
+    if baseline is not None and baseline != "measure":
+        profile = _with_baseline(profile, baseline)
+    order = Order(workloads=names, requests=runs, baseline=baseline is not None)
+    result = _measured(profile, order)
+    _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
+    if result.failure is not None:
+        _fail(result.failure, status=1)
+
+
+@cli.group()
+def profiles() -> None:
+    """List and show profiles."""
+
+
+@profiles.command(name="list")
+@JSON_OPTION
+def list_(*, as_json: bool) -> None:
+    """List saved and shipped profiles."""
+    from spectui.store.profiles import list_profiles  # noqa: PLC0415
+
+    entries = [
+        {
+            "name": e.name,
+            "description": e.description,
+            "shipped": e.builtin,
+            "path": str(e.path),
+            "problem": e.problem,
+        }
+        for e in list_profiles(_folders())
+    ]
+    _print({"profiles": entries}, as_json=as_json, table=_profile_table)
+
+
+@profiles.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print a profile's file."""
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    click.echo(load(name, _folders()).path.read_text("utf-8"), nl=False)
+
+
+@profiles.command()
+@click.argument("name", required=False)
+def path(name: str | None) -> None:
+    """Print the folder of the user's profiles, or the file of one."""
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    click.echo(load(name, _folders()).path if name else _folders().profiles)
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its status."""
+    try:
+        status = cli.main(args=argv, prog_name="spectui", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        status = done.exit_code
+    except click.ClickException as error:
+        _say(f"spectui: {error.format_message()}")
+        status = 2
+    except SpectuiError as error:
+        _fail(error, status=2)
+    except (KeyboardInterrupt, click.Abort):
+        status = _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output is gone; the interpreter's own flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _dashboard(**opening: Any) -> None:
+    """Open the dashboard; whatever is heavy loads after its first frame."""
+    from spectui.tui.app import SpectuiApp  # noqa: PLC0415
+    from spectui.tui.bridge import Opening, SessionController  # noqa: PLC0415
+
+    opening.setdefault("api_key", os.environ.get(_KEY_VARIABLE))
+    controller = SessionController(Opening(environ=dict(os.environ), **opening))
+    app = SpectuiApp(controller)
+    app.run()
+    if app.return_code:
+        sys.exit(app.return_code)
+
+
+def _measured(profile: TuningProfile, order: Any) -> Any:
+    from spectui.lab.measure import Measurer  # noqa: PLC0415
+    from spectui.lab.running import run_to_end  # noqa: PLC0415
+    from spectui.lab.server import Launcher  # noqa: PLC0415
+    from spectui.store.baselines import BaselineStore  # noqa: PLC0415
+
+    measurer = Measurer(
+        launcher=Launcher(),
+        store=BaselineStore.default(_folders()),
+        api_key=_api_key(profile, os.environ),
+        progress=_say,
+    )
+    return run_to_end(measurer.measure(profile, order))
+
+
+def _target(text: str) -> TuningProfile:
+    """A profile by name or file, or a server by its address."""
+    from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
+
+    if text.startswith(("http://", "https://")):
+        return TuningProfile(server=ServerSettings(url=_checked_url(text)))
+    return _load(text)
+
+
+def _load(name: str) -> TuningProfile:
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    return load(name, _folders()).profile
+
+
+def _folders() -> Folders:
+    from spectui.store.paths import Folders  # noqa: PLC0415
+
+    return Folders.default()
+
+
+def _checked_url(text: str) -> str:
+    from spectui.llama.address import server_address  # noqa: PLC0415
+
+    return server_address(text)
+
+
+def _with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
+    """The profile with a stated plain speed, or with a second server's address."""
+    from spectui.core.profile import BaselineSettings  # noqa: PLC0415
+
+    with suppress(ValueError):
+        speed = float(text)
+        if not 0 < speed < float("inf"):
+            raise UsageError(f"--baseline {text}: a speed is a positive number of tokens per second")
+        return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
+    return replace(profile, baseline=BaselineSettings(url=_checked_url(text)))
+
+
+def _api_key(profile: TuningProfile, environ: Mapping[str, str]) -> str | None:
+    name = profile.server.api_key_env or _KEY_VARIABLE
+    return environ.get(name) or None
+
+
+def _workloads(text: str | None, profile: TuningProfile) -> tuple[str, ...]:
+    from spectui.lab.workloads import load_workload  # noqa: PLC0415
+
+    names = tuple(dict.fromkeys((text or profile.traffic.workload).split(",")))
+    for name in names:
+        load_workload(profile.with_traffic(workload=name).traffic)
+    return names
+
+
+def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
+    click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
+
+
+def _measurement_table(data: dict[str, Any]) -> str:
+    from spectui.lab.tables import measurement_table  # noqa: PLC0415
+
+    return measurement_table(data)
+
+
+def _profile_table(data: dict[str, Any]) -> str:
+    from spectui.lab.tables import columns  # noqa: PLC0415
+
+    rows = [
+        (p["name"], "shipped" if p["shipped"] else "own", p["problem"] or p["description"])
+        for p in data["profiles"]
+    ]
+    return columns(("profile", "", "description"), rows)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _fail(error: SpectuiError, *, status: int) -> NoReturn:
+    _say(f"spectui: {error}")
+    sys.exit(status)

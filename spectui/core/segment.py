@@ -1,0 +1,245 @@
+"""One segment: a stretch with the same settings, temperature, workload and concurrency, and its estimates.
+
+Requests enter as they end; those in flight are added for a live reading. Old requests are joined in pairs, so
+that memory and the cost of an estimate stay bounded over days of traffic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Final
+
+from spectui.core import acceptance, speedup
+from spectui.core.acceptance import RequestSums
+from spectui.core.passes import RequestPasses
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.snapshot import BetView, Estimate
+from spectui.core.stats import Ratio, RatioSums, ratio
+
+_MAX_CLUSTERS: Final = 256
+_MAX_TIMES_TO_FIRST: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedEstimate:
+    """Decode speed with what its interval needs. per_stream: tokens per second of one stream, first excluded."""
+
+    per_stream: Estimate
+    streams: float
+    """Mean number of streams that decoded at once, while any did."""
+    relative_error: float | None
+    """Standard error of the speed over the speed."""
+
+    @property
+    def aggregate(self) -> Estimate:
+        """Tokens per second over all streams."""
+        one, n = self.per_stream, self.streams
+        return Estimate(
+            value=one.value * n,
+            low=None if one.low is None else one.low * n,
+            high=None if one.high is None else one.high * n,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftTiming:
+    """Totals of the statistics line since the segment began (its `dur` g, `#gen tokens`)."""
+
+    draft_ms: float
+    drafted: int
+
+
+def drafting_since(before: DraftTiming | None, now: DraftTiming | None) -> DraftTiming | None:
+    """What was drafted since `before`; a server that started anew counts from 0 again."""
+    if now is None:
+        return None
+    if before is None or now.drafted < before.drafted:
+        return now
+    return DraftTiming(draft_ms=now.draft_ms - before.draft_ms, drafted=now.drafted - before.drafted)
+
+
+class Segment:
+    """Collects the requests of one segment and reads the bet off them."""
+
+    def __init__(self, profile: TuningProfile) -> None:
+        self.profile = profile
+        self._clusters: list[RequestSums] = []
+        self._speed: list[RatioSums] = []
+        self._first_token_ms: list[float] = []
+        self._requests = 0
+        self._stream_seconds = 0.0
+        self._busy_seconds = 0.0
+
+    @property
+    def requests(self) -> int:
+        """Requests that ended in this segment."""
+        return self._requests
+
+    def add(self, request: RequestPasses) -> None:
+        """Take a request that ended, or one that was cancelled with the passes it had."""
+        if not request.passes:
+            return
+        self._clusters.append(self._sums(request))
+        self._speed.append(_speed_sums(request))
+        self._requests += request.completed
+        if request.ttft_ms is not None:
+            self._first_token_ms.append(request.ttft_ms)
+            del self._first_token_ms[:-_MAX_TIMES_TO_FIRST]
+        if len(self._clusters) > _MAX_CLUSTERS:
+            self._clusters = _joined_pairs(self._clusters)
+            self._speed = [a.joined(b) for a, b in zip(self._speed[::2], self._speed[1::2], strict=False)] + (
+                [self._speed[-1]] if len(self._speed) % 2 else []
+            )
+
+    def add_busy(self, *, stream_seconds: float, busy_seconds: float) -> None:
+        """Account decode time: summed over streams, and as the time in which at least one decoded."""
+        self._stream_seconds += stream_seconds
+        self._busy_seconds += busy_seconds
+
+    def speed(self, in_flight: Sequence[RequestPasses] = ()) -> SpeedEstimate | None:
+        """Decode speed: committed tokens over decode time, recomputed from counts."""
+        sums = self._speed + [_speed_sums(r) for r in in_flight if r.passes]
+        estimate = ratio(sums)
+        if estimate is None or estimate.value <= 0:
+            return None
+        streams = self._stream_seconds / self._busy_seconds if self._busy_seconds > 0 else 1.0
+        low, high = estimate.interval() or (None, None)
+        return SpeedEstimate(
+            per_stream=Estimate(value=estimate.value, low=None if low is None else max(0.0, low), high=high),
+            streams=max(1.0, streams) if self.profile.traffic.concurrency > 1 else 1.0,
+            relative_error=_relative_error(estimate),
+        )
+
+    def bet(
+        self,
+        *,
+        in_flight: Sequence[RequestPasses] = (),
+        baseline: SpeedEstimate | None = None,
+        baseline_source: str = "",
+        drafting: DraftTiming | None = None,
+    ) -> BetView:
+        """Everything the segment says about the bet, requests in flight included."""
+        clusters = self._clusters + [self._sums(r) for r in in_flight if r.passes]
+        drafted = sum(c.drafted for c in clusters)
+        accepted = sum(c.accepted for c in clusters)
+        passes = sum(c.passes for c in clusters)
+        tokens = acceptance.tokens_per_pass(clusters)
+        speed = self.speed(in_flight)
+        actual = _actual(speed, baseline)
+        draft_ms, c = self._draft_cost(drafting, baseline)
+        speculating = self.profile.speculation.mode != OFF
+        view = BetView(
+            requests=self._requests,
+            passes=passes,
+            tokens=sum(c.committed for c in clusters),
+            drafted=drafted,
+            accepted=accepted,
+            tokens_per_second=speed.aggregate.value if speed else None,
+            time_to_first_token_ms=median(self._first_token_ms) if self._first_token_ms else None,
+            alpha=acceptance.alpha_estimate(clusters) if drafted else None,
+            acceptance_ratio=acceptance.acceptance_ratio(drafted, accepted),
+            tokens_per_pass=tokens,
+            drafted_per_pass=drafted / passes if passes else None,
+            pass_ms=_pass_ms(speed, tokens),
+            draft_ms=draft_ms,
+            c=c,
+            baseline=baseline.aggregate if baseline else None,
+            baseline_source=baseline_source,
+            t1_ms=1000 / baseline.per_stream.value if baseline else None,
+            speedup_actual=actual if speculating else None,
+            survival=acceptance.survival(clusters) if drafted else (),
+        )
+        if not speculating or tokens is None:
+            return view
+        k = self.profile.speculation.draft_length
+        return replace(
+            view,
+            pass_cost=tokens.value / actual.value if actual else None,
+            speedup_textbook=None if c is None else speedup.textbook_speedup(tokens.value, k, c),
+        )
+
+    def _sums(self, request: RequestPasses) -> RequestSums:
+        speculation = self.profile.speculation
+        return acceptance.sums_of(
+            request,
+            fixed_length=speculation.fixed_length,
+            positions=longest_draft(self.profile) if speculation.mode != OFF else 0,
+        )
+
+    def _draft_cost(
+        self, drafting: DraftTiming | None, baseline: SpeedEstimate | None
+    ) -> tuple[float | None, float | None]:
+        """Draft milliseconds per drafted token, and the same in plain steps.
+
+        With p_min the steps that were turned down are paid as well, and with several slots a drafting step
+        serves more than one; neither divides into a price per token, so both stay unknown.
+        """
+        plain = self.profile.speculation.p_min == 0 and self.profile.traffic.concurrency == 1
+        if drafting is None or drafting.drafted <= 0 or not plain:
+            return None, None
+        per_token = drafting.draft_ms / drafting.drafted
+        if baseline is None:
+            return per_token, None
+        return per_token, per_token * baseline.per_stream.value / 1000
+
+
+def longest_draft(profile: TuningProfile) -> int:
+    """Positions that a draft of these settings can have; n-gram modes have their own length."""
+    speculation = profile.speculation
+    if speculation.mode.startswith("ngram-"):
+        return min(64, speculation.ngram_length or 64)
+    return speculation.draft_length
+
+
+def _speed_sums(request: RequestPasses) -> RatioSums:
+    sums = RatioSums()
+    for step in request.passes:
+        if step.ms is not None:
+            sums = sums.plus(step.committed, step.ms / 1000)
+    return sums
+
+
+def _joined_pairs(clusters: list[RequestSums]) -> list[RequestSums]:
+    joined = [_join(a, b) for a, b in zip(clusters[::2], clusters[1::2], strict=False)]
+    return joined + ([clusters[-1]] if len(clusters) % 2 else [])
+
+
+def _join(a: RequestSums, b: RequestSums) -> RequestSums:
+    return RequestSums(
+        alpha=a.alpha.joined(b.alpha),
+        tokens=a.tokens.joined(b.tokens),
+        at_risk=tuple(x + y for x, y in zip(a.at_risk, b.at_risk, strict=True)),
+        survived=tuple(x + y for x, y in zip(a.survived, b.survived, strict=True)),
+        drafted=a.drafted + b.drafted,
+        accepted=a.accepted + b.accepted,
+        committed=a.committed + b.committed,
+        passes=a.passes + b.passes,
+        nonempty_drafts=a.nonempty_drafts + b.nonempty_drafts,
+        completed=a.completed and b.completed,
+    )
+
+
+def _relative_error(estimate: Ratio) -> float | None:
+    if estimate.variance is None:
+        return None
+    return math.sqrt(estimate.variance) * estimate.quantile / 1.96 / estimate.value
+
+
+def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | None:
+    if speed is None or tokens is None:
+        return None
+    return 1000 * tokens.value / speed.per_stream.value
+
+
+def _actual(speed: SpeedEstimate | None, baseline: SpeedEstimate | None) -> Estimate | None:
+    """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale."""
+    if speed is None or baseline is None:
+        return None
+    value = speed.aggregate.value / baseline.aggregate.value
+    if speed.relative_error is None:
+        return Estimate(value=value)
+    spread = math.exp(1.96 * math.hypot(speed.relative_error, baseline.relative_error or 0.0))
+    return Estimate(value=value, low=value / spread, high=value * spread)

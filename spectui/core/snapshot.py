@@ -1,0 +1,253 @@
+"""Snapshot: everything the dashboard shows at one instant, immutable, handed over once per tick.
+
+The lab builds it, widgets read it. Every number carries its unit in its doc line; unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from spectui.core.profile import TuningProfile
+from spectui.core.verdict import Verdict
+
+
+class ServerState(StrEnum):
+    """Where the server in front is in its life."""
+
+    NONE = "no server"
+    STARTING = "starting"
+    LOADING = "loading"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    FAILED = "failed"
+    GONE = "gone"
+    ATTACHED = "attached"
+
+
+class TrafficState(StrEnum):
+    """What the test traffic does."""
+
+    OFF = "off"
+    WARMUP = "warm-up"
+    ON = "on"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A value with its 95 % interval; low and high are None where there is not enough to give one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerView:
+    """The server in front."""
+
+    state: ServerState = ServerState.NONE
+    owned: bool = False
+    """Whether spectui started it and may stop it."""
+    url: str | None = None
+    build: str | None = None
+    """As the server names it, such as b10434."""
+    pid: int | None = None
+    progress: float | None = None
+    """Share of the load done, 0 to 1."""
+    note: str = ""
+    """What is going on, in a few words."""
+    target: str | None = None
+    """Name of the target model."""
+    target_place: str | None = None
+    """Where its layers are, such as "GPU 33/33" or "CPU"."""
+    draft: str | None = None
+    draft_place: str | None = None
+    speculating: bool | None = None
+    """What /slots says; None before it was asked."""
+    slots: int | None = None
+    context: int | None = None
+    """Tokens per slot."""
+    padded: bool = False
+    """Whether the target is the demo's, padded with blocks that compute nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftOption:
+    """One draft file in the picker."""
+
+    path: str
+    name: str
+    size_bytes: int | None = None
+    quantisation: str | None = None
+    blocks: int | None = None
+    architecture: str | None = None
+    compatible: bool | None = None
+    """By the server's own tokenizer rules; None while unknown."""
+    reason: str = ""
+    """Why it is not compatible, naming the first token that differs, or why it could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsView:
+    """What runs, and what is staged for the next restart."""
+
+    running: TuningProfile | None = None
+    """None before anything ran."""
+    staged: TuningProfile = field(default_factory=TuningProfile)
+    changes: tuple[str, ...] = ()
+    """Names of staged settings that need a restart, as section.field."""
+    command: str = ""
+    """The exact command line of the staged settings."""
+    problem: str = ""
+    """Why the staged settings cannot be launched; empty when they can."""
+    modes: tuple[str, ...] = ("off",)
+    """Modes that the binary offers."""
+    workloads: tuple[str, ...] = ("code", "prose", "json", "rewrite", "chat", "summarise")
+    """Workloads on offer; "own" among them where the profile names prompts."""
+    environment: tuple[str, ...] = ()
+    """LLAMA_ARG_* names found in the environment."""
+    can_undo: bool = False
+    profile_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionRow:
+    """Survival at one position: the share of passes that accept at least `position` tokens."""
+
+    position: int
+    survival: float
+    low: float | None = None
+    high: float | None = None
+    at_risk: int = 0
+    """Passes that could have accepted this token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetView:
+    """The bet in the current segment, in the terms of the glossary."""
+
+    requests: int = 0
+    """Finished requests in the segment."""
+    passes: int = 0
+    tokens: int = 0
+    """Committed tokens."""
+    drafted: int = 0
+    accepted: int = 0
+    tokens_per_second: float | None = None
+    """Aggregate decode speed of the segment; first tokens excluded."""
+    live_tokens_per_second: float | None = None
+    """The last seconds only; None while nothing streams."""
+    time_to_first_token_ms: float | None = None
+    """Median over the segment's requests."""
+    alpha: Estimate | None = None
+    acceptance_ratio: float | None = None
+    tokens_per_pass: Estimate | None = None
+    """E, measured."""
+    drafted_per_pass: float | None = None
+    pass_ms: float | None = None
+    """Mean time of one target pass with its drafting, in milliseconds."""
+    t1_ms: float | None = None
+    """T1, a plain decode step, from the baseline, in milliseconds."""
+    draft_ms: float | None = None
+    """Draft milliseconds per drafted token, from the statistics line."""
+    c: float | None = None
+    """draft_ms in plain steps."""
+    pass_cost: float | None = None
+    """R, in plain steps: tokens per pass over the actual speedup."""
+    baseline: Estimate | None = None
+    """Plain speed on the same prompts, tokens per second."""
+    baseline_source: str = ""
+    """Where the baseline comes from: measured, remembered, given, or second server."""
+    speedup_actual: Estimate | None = None
+    speedup_textbook: float | None = None
+    """E / (1 + k c): verification taken as free."""
+    speedup_predicted: float | None = None
+    """By the full cost of a pass; None where the cost of verification is not known."""
+    survival: tuple[PositionRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPoint:
+    """Speed at one moment."""
+
+    t: float
+    """Seconds since the session began."""
+    tokens_per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryMark:
+    """A moment where the settings changed."""
+
+    t: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryView:
+    """Speed over the whole session, across restarts."""
+
+    points: tuple[HistoryPoint, ...] = ()
+    marks: tuple[HistoryMark, ...] = ()
+    baseline: float | None = None
+    """Tokens per second, for the reference line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """Speedup at one draft length."""
+
+    draft_length: int
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveView:
+    """Speedup by draft length. Redrawn when `revision` moves."""
+
+    revision: int = 0
+    textbook: tuple[CurvePoint, ...] = ()
+    """E(k) / (1 + k c): verification taken as free."""
+    predicted: tuple[CurvePoint, ...] = ()
+    """E(k) / (1 + k c') with c' from what the running settings really cost; empty without a baseline."""
+    measured: tuple[CurvePoint, ...] = ()
+    """Segments of this session with the same workload, temperature, mode and draft."""
+    now: int | None = None
+    best: CurvePoint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineView:
+    """What the machine is doing."""
+
+    gpu_used_gib: float | None = None
+    gpu_total_gib: float | None = None
+    gpu_percent: float | None = None
+    cpu_percent: float | None = None
+    memory_used_gib: float | None = None
+    memory_total_gib: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One instant of one session."""
+
+    tick: int = 0
+    t: float = 0.0
+    """Seconds since the session began."""
+    server: ServerView = field(default_factory=ServerView)
+    settings: SettingsView = field(default_factory=SettingsView)
+    traffic: TrafficState = TrafficState.OFF
+    traffic_note: str = ""
+    """Progress of warm-up or baseline in a few words."""
+    bet: BetView = field(default_factory=BetView)
+    history: HistoryView = field(default_factory=HistoryView)
+    curve: CurveView = field(default_factory=CurveView)
+    verdict: Verdict = field(default_factory=Verdict)
+    machine: MachineView = field(default_factory=MachineView)
+    output: str = ""
+    """The tail of what the model just wrote; untrusted text."""
+    log_tail: tuple[str, ...] = ()
+    """The server's last lines; untrusted text."""

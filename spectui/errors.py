@@ -1,0 +1,92 @@
+"""The exception tree: every error a user can meet, each with what happened, to what, and what to do next.
+
+    SpectuiError
+      UsageError          input on the command line that cannot be used
+      ProfileError        a profile that cannot be read, checked or saved
+      PromptsError        a prompt file that gives no usable prompt
+      ModelFileError      a model file that is missing or unreadable
+      BinaryError         no usable llama-server binary
+      FlagError           a setting this binary has no flag for
+      LaunchError         a server that did not become ready
+      DemoError           the demo pair cannot be built
+      ServerError         a server that answers wrongly, or not at all
+        ServerGone        the connection is refused or was lost
+        Unauthorized      the API key is missing or wrong
+        Unsupported       the server does not offer this endpoint
+
+The command line prints one line of these and exits 2; the dashboard shows them as findings.
+"""
+
+from __future__ import annotations
+
+
+class SpectuiError(Exception):
+    """Base of all; `str()` is one line that says what happened, to what, and what to do next."""
+
+
+class UsageError(SpectuiError):
+    """Input on the command line that cannot be used."""
+
+
+class ProfileError(SpectuiError):
+    """A profile that cannot be read, checked or saved; names the file and the key."""
+
+
+class PromptsError(SpectuiError):
+    """A prompt file that is missing, unreadable or holds no prompt."""
+
+
+class ModelFileError(SpectuiError):
+    """A model file that is missing, truncated or not GGUF."""
+
+
+class BinaryError(SpectuiError):
+    """No usable llama-server binary."""
+
+
+class FlagError(SpectuiError):
+    """A setting that this binary has no flag for.
+
+    `flag` is what was wanted and `nearest` the closest flag it does have, if any.
+    """
+
+    def __init__(self, message: str, *, flag: str, nearest: str | None = None) -> None:
+        super().__init__(message)
+        self.flag = flag
+        self.nearest = nearest
+
+
+class LaunchError(SpectuiError):
+    """A server that ended or hung before it was ready.
+
+    `code` is the finding's code (a launch finding of core.verdict), `log_tail` the server's last lines.
+    """
+
+    def __init__(self, message: str, *, code: str = "server-crashed", log_tail: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.log_tail = log_tail
+
+
+class DemoError(SpectuiError):
+    """The demo pair cannot be built: a package is missing or the disk is full."""
+
+
+class ServerError(SpectuiError):
+    """A server that answers wrongly, or not at all; `status` is the HTTP status if there was one."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServerGone(ServerError):  # noqa: N818  the name says what is the case, as httpx's StreamClosed does
+    """The connection is refused or was lost."""
+
+
+class Unauthorized(ServerError):  # noqa: N818
+    """The API key is missing or wrong."""
+
+
+class Unsupported(ServerError):  # noqa: N818
+    """The server does not offer this endpoint (started without --metrics or --slots)."""

@@ -1,0 +1,1 @@
+"""Experiments on servers: traffic, measurement and restarts. Asynchronous, and unaware of any screen."""

@@ -1,0 +1,122 @@
+"""The plain speed that a bet is measured against: given, remembered, from a second server, or measured.
+
+Measured means a second life of the same server with speculation off, on the same prompts.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from typing import Final
+
+from spectui.core.profile import TuningProfile
+from spectui.core.segment import Segment, SpeedEstimate
+from spectui.core.snapshot import Estimate
+from spectui.lab.collect import Collector
+from spectui.lab.server import LaunchPlan, Server
+from spectui.lab.workloads import Prompt, PromptOrder, Workload
+from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
+
+MIN_ROUNDS: Final = 2
+MAX_ROUNDS: Final = 6
+ENOUGH_TOKENS: Final = 200
+NARROW: Final = 0.01
+"""Relative standard error at which the measurement ends."""
+
+
+def given(tokens_per_second: float) -> SpeedEstimate:
+    """A baseline that the user states, without an error of its own."""
+    return SpeedEstimate(per_stream=Estimate(value=tokens_per_second), streams=1.0, relative_error=None)
+
+
+async def measure_plain(
+    server: Server,
+    workload: Workload,
+    profile: TuningProfile,
+    *,
+    on_token: Callable[[int, float], None] | None = None,
+    on_progress: Callable[[int, SpeedEstimate | None], None] | None = None,
+) -> tuple[SpeedEstimate, Segment]:
+    """Plain speed of a server that does not speculate, on the workload's first prompts.
+
+    Ends as soon as the error is narrow, after six rounds at the latest. Raises SpectuiError.
+    """
+    plain = profile.without_speculation()
+    collector = Collector(plain, on_token=on_token)
+    width = plain.traffic.concurrency
+    order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
+    rounds = 0
+    while True:
+        await collector.send(server, order, requests=width, warm_up=rounds == 0)
+        rounds += 1
+        segment = collector.segment
+        speed = segment.speed()
+        if on_progress is not None:
+            on_progress(segment.requests, speed)
+        if speed is None:
+            continue
+        narrow = speed.relative_error is not None and speed.relative_error <= NARROW
+        enough = segment.bet().tokens >= ENOUGH_TOKENS
+        if rounds >= MAX_ROUNDS or (rounds >= MIN_ROUNDS and narrow and enough):
+            return speed, segment
+
+
+def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
+    """Everything that a plain speed depends on. `plan` is the plan without speculation."""
+    profile = plan.profile
+    traffic = profile.traffic
+    return BaselineKey(
+        build=plan.capabilities.version.label,
+        binary=FileIdentity.of(plan.binary),
+        model=FileIdentity.of(profile.server.model or plan.binary),
+        argv=plan.argv[1:],
+        workload=workload.name,
+        prompts_hash=hash_prompts(_prompt_text(p) for p in workload.prompts),
+        temperature=profile.sampling.temperature,
+        seed=profile.sampling.seed,
+        concurrency=traffic.concurrency,
+        depth=traffic.depth,
+        max_tokens=traffic.max_tokens,
+        ignore_eos=traffic.ignore_eos,
+        machine=platform.node(),
+    )
+
+
+def remembered(store: BaselineStore, key: BaselineKey) -> SpeedEstimate | None:
+    """The plain speed measured before under the same key."""
+    known = store.get(key)
+    return None if known is None else _estimate(known)
+
+
+def remember(store: BaselineStore, key: BaselineKey, speed: SpeedEstimate, measured: Segment) -> None:
+    """Keep a measured plain speed for the next start. Raises SpectuiError when it cannot be written."""
+    one = speed.per_stream
+    store.put(
+        key,
+        Baseline(
+            tokens_per_second=one.value,
+            low=one.low,
+            high=one.high,
+            streams=speed.streams,
+            requests=measured.requests,
+            tokens=measured.bet().tokens,
+            t1_ms=1000 / one.value,
+            measured_at=time.time(),
+        ),
+    )
+
+
+def _prompt_text(prompt: Prompt) -> str:
+    if prompt.messages is None:
+        return prompt.text or ""
+    return "\n".join(f"{m.role}: {m.content}" for m in prompt.messages)
+
+
+def _estimate(known: Baseline) -> SpeedEstimate:
+    error = None if known.high is None else (known.high / known.tokens_per_second - 1) / 1.96
+    return SpeedEstimate(
+        per_stream=Estimate(value=known.tokens_per_second, low=known.low, high=known.high),
+        streams=known.streams,
+        relative_error=error,
+    )

@@ -1,0 +1,66 @@
+"""A fixed number of requests into one segment: what headless measuring and baselines share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from spectui.core.profile import TuningProfile
+from spectui.core.segment import Segment
+from spectui.lab.server import Server
+from spectui.lab.traffic import RequestResult, Traffic
+from spectui.lab.workloads import Prompt
+
+
+class Collector:
+    """Observes traffic and keeps the counted, completed requests in `segment`."""
+
+    def __init__(
+        self,
+        profile: TuningProfile,
+        *,
+        on_token: Callable[[int, float], None] | None = None,
+        on_request: Callable[[int], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.segment = Segment(profile)
+        self._profile = profile
+        self._on_token = on_token
+        self._on_request = on_request
+        self._clock = clock
+
+    async def send(
+        self,
+        server: Server,
+        prompts: Iterator[Prompt],
+        *,
+        requests: int,
+        warm_up: bool = True,
+        after_warmup: Callable[[], object] | None = None,
+    ) -> None:
+        """Send so many counted requests, after a warm-up if asked for. Raises SpectuiError; what ended is kept."""
+        profile = self._profile if warm_up else self._profile.with_traffic(warmup=0)
+        traffic = Traffic(
+            server.client, prompts, profile, self, cache_prompt=server.cache_prompt, clock=self._clock
+        )
+        try:
+            await traffic.run(requests=requests, after_warmup=after_warmup)
+        finally:
+            stream_seconds, busy_seconds = traffic.busy.take(self._clock())
+            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
+
+    def warmed_up(self) -> None:
+        """Nothing to do: only counted requests enter the segment."""
+
+    def tokens_arrived(self, count: int, at: float, text: str) -> None:
+        """Hand the live reading on."""
+        del text
+        if self._on_token is not None:
+            self._on_token(count, at)
+
+    def request_ended(self, result: RequestResult) -> None:
+        """Counted requests that ran to their end enter the segment."""
+        if result.counted and result.passes.completed:
+            self.segment.add(result.passes)
+            if self._on_request is not None:
+                self._on_request(self.segment.requests)

@@ -1,0 +1,168 @@
+"""Observed traffic -> what the dashboard reads: the bet, the history and the speedup curve.
+
+Outlives restarts, so that history stays and every draft length measured in the session keeps its point. Estimates
+are computed again only when something arrived, so that a quiet session costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from spectui.core import speedup
+from spectui.core.profile import OFF, TuningProfile, is_ngram
+from spectui.core.segment import DraftTiming, Segment, SpeedEstimate, drafting_since
+from spectui.core.series import BoundedSeries
+from spectui.core.snapshot import BetView, CurvePoint, CurveView, HistoryMark, HistoryView
+from spectui.lab.judging import predicted_curve, textbook_curve
+from spectui.lab.traffic import RateMeter, RequestResult, Traffic
+
+_SAMPLE_SECONDS: Final = 1.0
+_OUTPUT_CHARACTERS: Final = 4000
+_MARKS: Final = 100
+_MIN_POINT_PASSES: Final = 40
+"""Passes from which a draft length gets its point in the chart."""
+
+
+class Gauge:
+    """Implements the traffic's observer; one per session."""
+
+    def __init__(self, profile: TuningProfile) -> None:
+        self.segment = Segment(profile)
+        self.traffic: Traffic | None = None
+        self.baseline: SpeedEstimate | None = None
+        self.baseline_source = ""
+        self.warming_up = False
+        self._drafting_before: DraftTiming | None = None
+        self._drafting: DraftTiming | None = None
+        self._meter = RateMeter()
+        self._series = BoundedSeries()
+        self._marks: list[HistoryMark] = []
+        self._last_sample = 0.0
+        self._output = ""
+        self._dirty = True
+        self._bet = BetView()
+        self._history = HistoryView()
+        self._curve = CurveView()
+        self._curve_requests = -1
+        self._measured: dict[tuple[object, ...], dict[int, float]] = {}
+
+    def begin(self, profile: TuningProfile, traffic: Traffic | None, drafting: DraftTiming | None) -> None:
+        """Start the next segment; `drafting` are the server's totals at this moment."""
+        self.segment = Segment(profile)
+        self.traffic = traffic
+        self.warming_up = traffic is not None and profile.traffic.warmup > 0
+        self._drafting_before = self._drafting = drafting
+        self._curve_requests = -1
+        self._dirty = True
+
+    def set_baseline(self, speed: SpeedEstimate | None, source: str) -> None:
+        """Judge against this plain speed from now on; None where none is known."""
+        self.baseline, self.baseline_source = speed, source if speed else ""
+        self._history = replace(self._history, baseline=speed.aggregate.value if speed else None)
+        self._curve_requests = -1
+        self._dirty = True
+
+    def mark(self, t: float, label: str) -> None:
+        """Mark a change of settings in the history."""
+        self._marks.append(HistoryMark(t=t, label=label))
+        del self._marks[:-_MARKS]
+        self._history = replace(self._history, marks=tuple(self._marks))
+
+    def quiet(self) -> None:
+        """No traffic flows any more: the live reading becomes unknown."""
+        self._meter.clear()
+        self._dirty = True
+
+    def warmed_up(self) -> None:
+        """What follows is counted."""
+        self.warming_up = False
+        self._dirty = True
+
+    def tokens_arrived(self, count: int, at: float, text: str) -> None:
+        """Feed the live reading and the window on the model's output."""
+        self._meter.add(count, at)
+        if text:
+            self._output = (self._output + text)[-_OUTPUT_CHARACTERS:]
+        self._dirty = True
+
+    def request_ended(self, result: RequestResult) -> None:
+        """A counted request enters the segment."""
+        if result.counted:
+            self.segment.add(result.passes)
+        self._output = (self._output + "\n\n")[-_OUTPUT_CHARACTERS:]
+        self._dirty = True
+
+    @property
+    def output(self) -> str:
+        """The end of what the model wrote; untrusted."""
+        return self._output
+
+    def read(self, *, t: float, now: float, drafting: DraftTiming | None) -> BetView:
+        """The bet at this moment. t: seconds of the session; now: the traffic's clock."""
+        live = self._meter.rate(now)
+        if live is not None and t - self._last_sample >= _SAMPLE_SECONDS:
+            self._series.add(t, live)
+            self._last_sample = t
+            self._history = replace(self._history, points=self._series.snapshot())
+        if not self._dirty:
+            return self._bet
+        self._dirty = False
+        if drafting is not None:
+            self._drafting = drafting
+        if self.traffic is not None:
+            stream_seconds, busy_seconds = self.traffic.busy.take(now)
+            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
+        bet = self.segment.bet(
+            in_flight=self.traffic.in_flight() if self.traffic else (),
+            baseline=self.baseline,
+            baseline_source=self.baseline_source,
+            drafting=drafting_since(self._drafting_before, self._drafting),
+        )
+        self._bet = replace(bet, live_tokens_per_second=live)
+        return self._bet
+
+    def history(self) -> HistoryView:
+        """Speed over the session; the same object while nothing was added."""
+        return self._history
+
+    def curve(self) -> CurveView:
+        """Speedup by draft length, computed again when a request ended."""
+        if self.segment.requests != self._curve_requests:
+            self._curve_requests = self.segment.requests
+            self._curve = self._new_curve()
+        return self._curve
+
+    def _new_curve(self) -> CurveView:
+        bet, profile = self._bet, self.segment.profile
+        speculation = profile.speculation
+        if speculation.mode == OFF:
+            return replace(self._curve, revision=self._curve.revision + 1, now=None)
+        points = self._measured.setdefault(_comparable(profile), {})
+        if bet.speedup_actual is not None and bet.passes >= _MIN_POINT_PASSES:
+            points[speculation.draft_length] = bet.speedup_actual.value
+        predicted = predicted_curve(bet, profile)
+        return CurveView(
+            revision=self._curve.revision + 1,
+            textbook=textbook_curve(bet, profile),
+            predicted=predicted,
+            measured=tuple(CurvePoint(draft_length=k, speedup=s) for k, s in sorted(points.items())),
+            now=None if is_ngram(speculation.mode) else speculation.draft_length,
+            best=speedup.best_point(predicted),
+        )
+
+
+def _comparable(profile: TuningProfile) -> tuple[object, ...]:
+    """Segments whose points may share one chart: all but the draft length is the same."""
+    speculation, traffic = profile.speculation, profile.traffic
+    return (
+        profile.server,
+        speculation.mode,
+        speculation.draft_model,
+        speculation.p_min,
+        profile.sampling.temperature,
+        traffic.workload,
+        traffic.prompts,
+        traffic.concurrency,
+        traffic.depth,
+    )

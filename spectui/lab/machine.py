@@ -1,0 +1,68 @@
+"""What the machine is doing: GPU memory and use where NVML answers, CPU and memory otherwise.
+
+Sampled in a worker thread, since NVML can block for a while; a machine without a GPU is the normal case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Final
+
+from spectui.core.snapshot import MachineView
+
+_GIB: Final = 1024**3
+
+
+class MachineMonitor:
+    """Samples on request. The libraries load at the first sample, off the event loop."""
+
+    def __init__(self) -> None:
+        self._psutil: Any = None
+        self._nvml: Any = None
+
+    async def sample(self) -> MachineView:
+        """One reading; fields that nobody can tell are None."""
+        return await asyncio.to_thread(self._sample)
+
+    def _sample(self) -> MachineView:
+        if self._psutil is None:
+            self._load()
+        memory = self._psutil.virtual_memory()
+        used, total, percent = self._gpu()
+        return MachineView(
+            gpu_used_gib=used,
+            gpu_total_gib=total,
+            gpu_percent=percent,
+            cpu_percent=self._psutil.cpu_percent(),
+            memory_used_gib=(memory.total - memory.available) / _GIB,
+            memory_total_gib=memory.total / _GIB,
+        )
+
+    def _load(self) -> None:
+        import psutil  # noqa: PLC0415  loaded after the first frame
+
+        self._psutil = psutil
+        psutil.cpu_percent()
+        import pynvml  # noqa: PLC0415
+
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+
+    def _gpu(self) -> tuple[float | None, float | None, float | None]:
+        """Memory summed over the GPUs in GiB, and the busiest one's use in percent."""
+        if self._nvml is None:
+            return None, None, None
+        nvml = self._nvml
+        used = total = 0.0
+        busiest: float | None = None
+        with suppress(nvml.NVMLError):
+            for index in range(nvml.nvmlDeviceGetCount()):
+                device = nvml.nvmlDeviceGetHandleByIndex(index)
+                memory = nvml.nvmlDeviceGetMemoryInfo(device)
+                used += memory.used / _GIB
+                total += memory.total / _GIB
+                with suppress(nvml.NVMLError):
+                    busiest = max(busiest or 0.0, float(nvml.nvmlDeviceGetUtilizationRates(device).gpu))
+        return (used, total, busiest) if total else (None, None, None)

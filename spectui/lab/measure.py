@@ -1,0 +1,222 @@
+"""Headless measuring: one configuration over some workloads, with or without a baseline, as plain values.
+
+Uses the traffic, the segment and the verdict of the dashboard, so that both always say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import SpeedEstimate, drafting_since
+from spectui.core.snapshot import BetView
+from spectui.core.verdict import Finding
+from spectui.errors import SpectuiError, UsageError
+from spectui.lab import baseline
+from spectui.lab.collect import Collector
+from spectui.lab.judging import verdict_of
+from spectui.lab.server import AttachedServer, LaunchedServer, Launcher, Server, failure_of
+from spectui.lab.workloads import PromptOrder, Workload, load_workload
+from spectui.store.baselines import BaselineStore
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to measure. requests: counted requests per workload."""
+
+    workloads: tuple[str, ...]
+    requests: int
+    baseline: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Measurement:
+    """What was measured; `failure` when the server died on the way, with what there was until then."""
+
+    build: str | None = None
+    argv: tuple[str, ...] = ()
+    bets: dict[str, BetView] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    failure: SpectuiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    profile: TuningProfile
+    workload: Workload
+    requests: int
+    plain: SpeedEstimate | None
+
+
+class Measurer:
+    """Measures profiles one after the other; owns at most one server at a time."""
+
+    def __init__(
+        self,
+        *,
+        launcher: Launcher,
+        store: BaselineStore,
+        api_key: str | None = None,
+        progress: Progress = lambda _line: None,
+    ) -> None:
+        self._launcher = launcher
+        self._store = store
+        self._api_key = api_key
+        self._progress = progress
+
+    async def measure(self, profile: TuningProfile, order: Order) -> Measurement:
+        """Measure one configuration.
+
+        Raises SpectuiError when it cannot start; a server that dies on the way ends the measurement early.
+        """
+        profiles = {name: profile.with_traffic(workload=name) for name in order.workloads}
+        workloads = {name: load_workload(p.traffic) for name, p in profiles.items()}
+        plain = await self._baselines(profiles, workloads, order)
+        server = await self._open(profile)
+        result = Measurement(
+            build=server.build, argv=server.plan.argv if isinstance(server, LaunchedServer) else ()
+        )
+        try:
+            for name, current in profiles.items():
+                job = _Job(current, workloads[name], order.requests, plain.get(name))
+                await self._workload(server, job, result)
+        except SpectuiError as error:
+            result.failure = await server.explain(error)
+            verdict = verdict_of(BetView(), profile, server, failures=(failure_of(result.failure),))
+            result.findings = [*verdict.findings, *result.findings]
+        finally:
+            await server.stop()
+        return result
+
+    async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
+        profile, name = job.profile, job.workload.name
+        before = server.drafting
+        collector = Collector(
+            profile, on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests")
+        )
+        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        server.profile = profile
+        try:
+            await collector.send(server, prompts, requests=job.requests)
+        finally:
+            bet = collector.segment.bet(
+                baseline=job.plain,
+                baseline_source="measured" if job.plain else "",
+                drafting=drafting_since(before, server.drafting),
+            )
+            result.bets[name] = bet
+        findings = verdict_of(bet, profile, server).findings
+        known = {f.code for f in result.findings}
+        result.findings += [f for f in findings if f.code not in known]
+
+    async def _open(self, profile: TuningProfile) -> Server:
+        if profile.attached:
+            self._progress(f"attaching to {profile.server.url}")
+            return await AttachedServer.attach(profile, api_key=self._api_key)
+        plan = await self._launcher.plan(profile)
+        self._progress(f"starting {plan.command}")
+        server = LaunchedServer(plan)
+        await server.start()
+        return server
+
+    async def _baselines(
+        self, profiles: dict[str, TuningProfile], workloads: dict[str, Workload], order: Order
+    ) -> dict[str, SpeedEstimate]:
+        """Plain speed per workload: given, or measured on a server without speculation when asked for."""
+        one = next(iter(profiles.values()))
+        stated = one.baseline
+        if stated.tokens_per_second is not None:
+            return dict.fromkeys(profiles, baseline.given(stated.tokens_per_second))
+        if stated.url is None and (not order.baseline or one.speculation.mode == OFF):
+            return {}
+        if stated.url is None and one.attached:
+            raise UsageError(
+                "spectui will not restart a server that it did not start: give --baseline a number or an address"
+            )
+        plain = one.without_speculation()
+        if stated.url is not None:
+            plain = plain.with_server(url=stated.url)
+        server = await self._open(plain)
+        try:
+            if server.speculating:
+                raise UsageError(
+                    f"{stated.url} speculates itself, so it is no baseline: name a server without"
+                )
+            return {
+                name: await self._plain(server, profiles[name].without_speculation(), workloads[name], order)
+                for name in profiles
+            }
+        finally:
+            await server.stop()
+
+    async def _plain(
+        self, server: Server, profile: TuningProfile, workload: Workload, order: Order
+    ) -> SpeedEstimate:
+        collector = Collector(
+            profile,
+            on_request=lambda n: self._progress(
+                f"{workload.name}: baseline, {n} of {order.requests} requests"
+            ),
+        )
+        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        await collector.send(server, prompts, requests=order.requests)
+        speed = collector.segment.speed()
+        if speed is None:
+            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+        if isinstance(server, LaunchedServer):
+            plan = await self._launcher.plan(profile)
+            baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment)
+        return speed
+
+
+def bet_to_json(bet: BetView) -> dict[str, Any]:
+    """One workload in the headless contract's names; unknown is null."""
+    alpha, actual = bet.alpha, bet.speedup_actual
+    return {
+        "requests": bet.requests,
+        "tokens": bet.tokens,
+        "passes": bet.passes,
+        "drafted": bet.drafted,
+        "accepted": bet.accepted,
+        "tokens_per_second": bet.tokens_per_second,
+        "time_to_first_token_ms": bet.time_to_first_token_ms,
+        "alpha": alpha.value if alpha else None,
+        "alpha_low": alpha.low if alpha else None,
+        "alpha_high": alpha.high if alpha else None,
+        "acceptance_ratio": bet.acceptance_ratio,
+        "tokens_per_pass": bet.tokens_per_pass.value if bet.tokens_per_pass else None,
+        "drafted_per_pass": bet.drafted_per_pass,
+        "survival": [row.survival for row in bet.survival] if bet.survival else None,
+        "pass_ms": bet.pass_ms,
+        "baseline_tokens_per_second": bet.baseline.value if bet.baseline else None,
+        "speedup_actual": actual.value if actual else None,
+        "speedup_low": actual.low if actual else None,
+        "speedup_high": actual.high if actual else None,
+        "speedup_textbook": bet.speedup_textbook,
+        "speedup_predicted": bet.speedup_predicted,
+        "cost": {"t1_ms": bet.t1_ms, "c": bet.c, "u": None, "v": None},
+    }
+
+
+def measurement_to_json(result: Measurement) -> dict[str, Any]:
+    """The whole object of `spectui measure --json`."""
+    return {
+        "build": result.build,
+        "argv": list(result.argv) or None,
+        "workloads": {name: bet_to_json(bet) for name, bet in result.bets.items()},
+        "findings": [finding_to_json(f) for f in result.findings],
+    }
+
+
+def finding_to_json(finding: Finding) -> dict[str, Any]:
+    """One finding in the headless contract's names."""
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "advice": finding.advice,
+        "evidence": dict(finding.evidence),
+    }

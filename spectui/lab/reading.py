@@ -1,0 +1,114 @@
+"""A session -> one immutable Snapshot: the last step before the screen, and the same for any screen.
+
+Parts that did not change keep their identity, so that whoever shows them can skip them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from spectui.core.snapshot import (
+    BetView,
+    MachineView,
+    ServerState,
+    ServerView,
+    SettingsView,
+    Snapshot,
+)
+from spectui.core.verdict import Verdict
+from spectui.lab.judging import verdict_of
+from spectui.lab.preview import PreviewKeeper
+from spectui.lab.server import LaunchedServer
+from spectui.lab.session import Session
+
+_T = TypeVar("_T")
+_LOG_LINES: Final = 200
+
+
+class SnapshotReader:
+    """Reads one session, tick by tick."""
+
+    def __init__(self, session: Session, preview: PreviewKeeper) -> None:
+        self._session = session
+        self._preview = preview
+        self._last = Snapshot()
+        self.profile_name: str | None = None
+        self.machine = MachineView()
+
+    def read(self) -> Snapshot:
+        """The session at this moment; the very same object as before where nothing changed."""
+        session, last = self._session, self._last
+        server = _kept(last.server, self._server())
+        drafting = session.server.drafting if session.server else None
+        bet = _kept(last.bet, session.gauge.read(t=session.t, now=session.clock(), drafting=drafting))
+        curve = session.gauge.curve()
+        snapshot = Snapshot(
+            tick=last.tick,
+            t=last.t,
+            server=server,
+            settings=_kept(last.settings, self._settings()),
+            traffic=session.traffic_state,
+            traffic_note=session.note,
+            bet=bet,
+            history=session.gauge.history(),
+            curve=curve,
+            verdict=_kept(last.verdict, self._verdict(bet)),
+            machine=_kept(last.machine, self.machine),
+            output=session.gauge.output,
+            log_tail=_kept(last.log_tail, self._log()),
+        )
+        if snapshot == last:
+            return last
+        self._last = replace(snapshot, tick=last.tick + 1, t=session.t)
+        return self._last
+
+    async def aclose(self) -> None:
+        """End the preview's work."""
+        await self._preview.aclose()
+
+    def _server(self) -> ServerView:
+        session = self._session
+        if session.server is not None:
+            return session.server.view()
+        failed = bool(session.failures)
+        profile = session.staging.staged
+        return ServerView(
+            state=ServerState.FAILED if failed else ServerState.NONE,
+            owned=not profile.attached,
+            url=profile.server.url,
+            note=session.note,
+        )
+
+    def _settings(self) -> SettingsView:
+        session = self._session
+        staging = session.staging
+        server = session.server
+        port = server.plan.port if isinstance(server, LaunchedServer) else None
+        preview = self._preview.follow(staging.staged, port)
+        return SettingsView(
+            running=staging.running,
+            staged=staging.staged,
+            changes=staging.changes,
+            command=preview.command,
+            problem="" if staging.staged.attached else preview.problem,
+            modes=preview.modes,
+            environment=preview.environment,
+            can_undo=staging.can_undo,
+            profile_name=self.profile_name,
+        )
+
+    def _verdict(self, bet: BetView) -> Verdict:
+        session = self._session
+        return verdict_of(bet, session.gauge.segment.profile, session.server, failures=session.failures)
+
+    def _log(self) -> tuple[str, ...]:
+        session = self._session
+        if session.failed_log:
+            return session.failed_log
+        return session.server.log_tail(_LOG_LINES) if session.server else ()
+
+
+def _kept(old: _T, new: _T) -> _T:
+    """The old object where the new one is equal."""
+    return old if old == new else new

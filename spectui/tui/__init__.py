@@ -1,0 +1,1 @@
+"""The dashboard: Textual screens and widgets that show snapshots and send commands, and never measure."""

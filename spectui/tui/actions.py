@@ -1,0 +1,279 @@
+"""What each key of the main screen does: a dialog where something has to be chosen, then one command.
+
+Apart from the screen's layout; `dashboard.py` says where things are, this says what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from textual.reactive import var
+from textual.screen import Screen
+
+from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
+from spectui.core.snapshot import ServerState, Snapshot
+from spectui.tui import steps
+from spectui.tui.controller import Controller
+from spectui.tui.messages import Severity
+from spectui.tui.screens.baseline import BaselineScreen, GivenBaseline
+from spectui.tui.screens.command import CommandScreen
+from spectui.tui.screens.confirm import ConfirmScreen
+from spectui.tui.screens.drafts import DraftScreen
+from spectui.tui.screens.picker import Choice, PickerScreen
+from spectui.tui.screens.profiles import LoadScreen, SaveScreen
+from spectui.tui.text import shown, speed
+
+_MODES: Final = {
+    "off": "no speculation, the plain speed",
+    "draft-simple": "a small model drafts",
+    "draft-mtp": "prediction layers of the target draft",
+    "draft-eagle3": "an EAGLE-3 head drafts",
+    "ngram-simple": "copies what followed the same tokens before",
+    "ngram-map-k": "as ngram-simple, looked up in a map",
+    "ngram-map-k4v": "as ngram-map-k, with up to four continuations",
+    "ngram-mod": "n-grams in a hash shared by all slots",
+    "ngram-cache": "n-gram statistics, kept in a cache",
+}
+_FOREIGN: Final = (
+    "spectui did not start this server and never restarts it. Start it yourself with the staged settings:"
+)
+_DOWN: Final = frozenset({ServerState.NONE, ServerState.FAILED, ServerState.GONE})
+
+
+class ActionScreen(Screen[None]):
+    """The actions of the main screen."""
+
+    snapshot: var[Snapshot] = var(Snapshot())
+
+    def __init__(self, controller: Controller) -> None:
+        super().__init__()
+        self._controller = controller
+
+    @property
+    def _staged(self) -> TuningProfile:
+        return self.snapshot.settings.staged
+
+    @property
+    def _foreign(self) -> bool:
+        return self._staged.attached or self.snapshot.server.state is ServerState.ATTACHED
+
+    def possible(self, snapshot: Snapshot) -> frozenset[str]:
+        """Those of the conditional actions that would do something now."""
+        settings, server = snapshot.settings, snapshot.server
+        startable = server.state in _DOWN and (server.owned or settings.staged.server.model is not None)
+        holds = {
+            "restart": bool(settings.changes) or startable or settings.staged.attached,
+            "undo": settings.can_undo,
+            "apply_best": snapshot.verdict.change is not None,
+        }
+        return frozenset(action for action, here in holds.items() if here)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dim a key in the footer while it would do nothing."""
+        if action in {"restart", "undo", "apply_best"} and action not in self.possible(self.snapshot):
+            return None
+        return super().check_action(action, parameters)
+
+    # Server.
+
+    def action_restart(self) -> None:
+        """Restart with what is staged; a foreign server gets the command line instead."""
+        if self._foreign:
+            self.app.push_screen(CommandScreen("restart", self.snapshot.settings.command, note=_FOREIGN))
+        elif self.snapshot.settings.problem:
+            self._say(self.snapshot.settings.problem, "error")
+        else:
+            self._controller.restart()
+
+    def action_undo(self) -> None:
+        """Back to what last ran."""
+        self._controller.undo()
+
+    def action_apply_best(self) -> None:
+        """What the verdict recommends; on a foreign server it is only staged, by the controller."""
+        self._controller.apply_best()
+
+    def action_command(self) -> None:
+        """The staged command line, whole."""
+        settings = self.snapshot.settings
+        self.app.push_screen(CommandScreen("command line", settings.command, note=shown(settings.problem)))
+
+    # Measuring.
+
+    def action_traffic(self) -> None:
+        """Start or stop the test traffic."""
+        self._controller.toggle_traffic()
+
+    def action_baseline(self) -> None:
+        """Measure the baseline; ask first where that restarts a server or repeats a measurement."""
+        known = self.snapshot.bet.baseline
+        if self._foreign:
+            self.app.push_screen(BaselineScreen(), self._baseline_given)
+            return
+        running = self.snapshot.settings.running
+        restarts = running is not None and running.speculation.mode != OFF
+        if not restarts and known is None:
+            self._controller.measure_baseline(force=False)
+            return
+        parts = []
+        if known is not None:
+            source = shown(self.snapshot.bet.baseline_source) or "known"
+            parts.append(f"The baseline is {source}: {speed(known.value)} tokens/s. Measure it again?")
+        if restarts:
+            parts.append(
+                "This restarts the server without speculation, sends the same prompts, and restarts it "
+                "with the settings that run now. Requests of others in flight are lost."
+            )
+        self.app.push_screen(
+            ConfirmScreen("measure the baseline", "\n\n".join(parts), yes="measure"),
+            lambda yes: self._controller.measure_baseline(force=known is not None) if yes else None,
+        )
+
+    def _baseline_given(self, given: GivenBaseline | None) -> None:
+        if given is not None:
+            self._controller.give_baseline(tokens_per_second=given.tokens_per_second, url=given.url)
+
+    # Settings.
+
+    def action_mode(self) -> None:
+        """Choose among the modes that the binary offers."""
+        modes = self.snapshot.settings.modes
+        current = self._staged.speculation.mode
+        names = modes if current in modes else (*modes, current)
+        choices = [Choice(value=mode, label=mode, note=_MODES.get(mode, "")) for mode in names]
+        self.app.push_screen(PickerScreen("mode", choices, current=current), self._set_mode)
+
+    def _set_mode(self, mode: str | None) -> None:
+        if mode is None:
+            return
+        self._controller.stage(lambda profile: profile.with_speculation(mode=mode))
+        if needs_draft_model(mode) and self._staged.speculation.draft_model is None:
+            self.action_draft()
+
+    def action_draft(self) -> None:
+        """Choose the draft model; choosing one turns a mode on that uses it."""
+        current = self._staged.speculation.draft_model
+        self.app.push_screen(DraftScreen(self._controller, current=current), self._set_draft)
+
+    def _set_draft(self, path: str | None) -> None:
+        if path is None:
+            return
+
+        def change(profile: TuningProfile) -> TuningProfile:
+            mode = profile.speculation.mode
+            return profile.with_speculation(
+                draft_model=path, mode=mode if needs_draft_model(mode) else "draft-simple"
+            )
+
+        self._controller.stage(change)
+
+    def action_length(self, direction: int) -> None:
+        """One step of draft length, or of what an n-gram mode drafts at most."""
+
+        def change(profile: TuningProfile) -> TuningProfile:
+            speculation = profile.speculation
+            if is_ngram(speculation.mode):
+                now = speculation.ngram_length or steps.NGRAM_LENGTH
+                return profile.with_speculation(
+                    ngram_length=steps.next_step(now, steps.DRAFT_LENGTHS, direction)
+                )
+            return profile.with_speculation(
+                draft_length=steps.next_step(speculation.draft_length, steps.DRAFT_LENGTHS, direction)
+            )
+
+        self._controller.stage(change)
+
+    def action_p_min(self) -> None:
+        """Choose p_min, or in an n-gram mode how many tokens must match."""
+        speculation = self._staged.speculation
+        if is_ngram(speculation.mode):
+            lookup = speculation.ngram_lookup
+            choices = [Choice(value="", label="default", note="what the server takes")]
+            choices += [Choice(value=str(step), label=f"{step:>2} tokens") for step in steps.LOOKUPS]
+            current = str(lookup) if lookup is not None else ""
+            note = "Tokens that must match before it drafts."
+            self.app.push_screen(
+                PickerScreen("lookup", choices, current=current, note=note), self._set_lookup
+            )
+            return
+        values = sorted({*steps.P_MINS, speculation.p_min})
+        choices = [
+            Choice(value=f"{value:.2f}", label=f"{value:.2f}", note=_p_min_note(value)) for value in values
+        ]
+        note = "A draft stops before a token that it gives less than this probability."
+        picker = PickerScreen("p_min", choices, current=f"{speculation.p_min:.2f}", note=note)
+        self.app.push_screen(picker, self._set_p_min)
+
+    def _set_p_min(self, value: str | None) -> None:
+        if value is not None:
+            self._controller.stage(lambda profile: profile.with_speculation(p_min=float(value)))
+
+    def _set_lookup(self, value: str | None) -> None:
+        if value is not None:
+            lookup = int(value) if value else None
+            self._controller.stage(lambda profile: profile.with_speculation(ngram_lookup=lookup))
+
+    def action_temperature(self, direction: int) -> None:
+        """One tenth up or down; no restart."""
+        self._controller.set_temperature(steps.next_temperature(self._staged.sampling.temperature, direction))
+
+    def action_workload(self) -> None:
+        """Choose what is sent; no restart."""
+        choices = [Choice(value=name, label=name) for name in self.snapshot.settings.workloads]
+        picker = PickerScreen("workload", choices, current=self._staged.traffic.workload)
+        self.app.push_screen(
+            picker, lambda name: self._controller.set_workload(name) if name is not None else None
+        )
+
+    def action_concurrency(self) -> None:
+        """Choose how many requests are in flight; no restart."""
+        current = self._staged.traffic.concurrency
+        slots = self.snapshot.server.slots
+        choices = [
+            Choice(
+                value=str(value),
+                label=f"{value:>2} at once",
+                note=f"more than the {slots} slots: requests wait"
+                if slots is not None and value > slots
+                else "",
+            )
+            for value in sorted({*steps.CONCURRENCIES, current})
+        ]
+        self.app.push_screen(
+            PickerScreen("requests", choices, current=str(current)),
+            lambda value: self._controller.set_concurrency(int(value)) if value is not None else None,
+        )
+
+    # Profiles.
+
+    def action_save(self) -> None:
+        """Save what is staged."""
+        name = self.snapshot.settings.profile_name
+        self.app.push_screen(SaveScreen(self._controller, name=name), self._save)
+
+    def _save(self, name: str | None) -> None:
+        if name is not None:
+            self._run(self._save_and_say(name), "save profile")
+
+    async def _save_and_say(self, name: str) -> None:
+        self._say(f"saved: {await self._controller.save_profile(name)}")
+
+    def action_load(self) -> None:
+        """Load a profile and start it."""
+        name = self.snapshot.settings.profile_name
+        self.app.push_screen(LoadScreen(self._controller, current=name), self._load)
+
+    def _load(self, name: str | None) -> None:
+        if name is not None:
+            self._run(self._controller.load_profile(name), "load profile")
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self.app.run_worker(work, name=name, group="profile", exclusive=True, exit_on_error=False)
+
+    def _say(self, text: str, severity: Severity = "information") -> None:
+        self.notify(shown(text), severity=severity, markup=False)
+
+
+def _p_min_note(value: float) -> str:
+    return "every draft has full length, so alpha can be measured" if value == 0.0 else ""

@@ -1,0 +1,112 @@
+"""The app: one snapshot in, screens out, and the few actions that hold everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.reactive import var
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from spectui.core.snapshot import DraftOption, Snapshot
+from spectui.errors import SpectuiError
+from spectui.tui.controller import Controller
+from spectui.tui.keys import DASHBOARD
+from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.screens.dashboard import DashboardScreen
+from spectui.tui.screens.help import HelpScreen
+from spectui.tui.screens.welcome import WelcomeScreen
+from spectui.tui.text import shown
+from spectui.tui.theme import DARK, LIGHT
+
+
+class SpectuiApp(App[None]):
+    """Shows what a controller reports. `welcome` begins with the screen for somebody without a profile."""
+
+    TITLE = "spectui"
+    CSS_PATH = "screens/dashboard.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+q,ctrl+c", "quit", "quit", tooltip="Stop our server and leave", id="force_quit", show=False
+        ),
+    ]
+
+    snapshot: var[Snapshot] = var(Snapshot())
+    drafts: var[tuple[DraftOption, ...]] = var(())
+
+    def __init__(self, controller: Controller, *, welcome: bool = False) -> None:
+        super().__init__()
+        self._controller = controller
+        self._welcome = welcome
+        self._leaving = False
+        self.animation_level = "none"
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.set_reactive(App.theme, DARK.name)
+
+    def get_default_screen(self) -> Screen[None]:
+        """The dashboard lies below everything."""
+        return DashboardScreen(self._controller)
+
+    def on_mount(self) -> None:
+        """The controller begins after the first frame."""
+        if self._welcome:
+            self.push_screen(WelcomeScreen(self._controller))
+        self.call_after_refresh(self._controller.start, self.post_message)
+
+    @on(SnapshotReady)
+    def _take(self, message: SnapshotReady) -> None:
+        self.snapshot = message.snapshot
+
+    @on(DraftsReady)
+    def _take_drafts(self, message: DraftsReady) -> None:
+        self.drafts = message.drafts
+
+    @on(Notice)
+    def _notice(self, message: Notice) -> None:
+        self.notify(shown(message.text), severity=message.severity, markup=False)
+
+    @on(Worker.StateChanged)
+    def _worker(self, event: Worker.StateChanged) -> None:
+        """Whatever goes wrong in a worker becomes one line on screen."""
+        error = event.worker.error
+        if event.state is not WorkerState.ERROR or error is None:
+            return
+        text = str(error) if isinstance(error, SpectuiError) else f"{event.worker.name}: {error!r}"
+        self.notify(shown(text), severity="error", markup=False, timeout=10)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key of the dashboard by name, then Textual's own themes and screenshots."""
+        if isinstance(screen, DashboardScreen):
+            for binding in DASHBOARD:
+                action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
+                yield SystemCommand(
+                    binding.description, binding.tooltip, lambda run=action: self.run_action(run)
+                )
+        for command in super().get_system_commands(screen):
+            if command.title in {"Theme", "Screenshot"}:
+                yield command
+
+    def action_help(self) -> None:
+        """Keys and glossary."""
+        self.push_screen(HelpScreen(DASHBOARD))
+
+    async def action_quit(self) -> None:
+        """Stop our server first. Asked a second time, leave at once."""
+        if self._leaving:
+            self.exit()
+            return
+        self._leaving = True
+        self.notify("stopping", timeout=60)
+        self.run_worker(self._leave(), name="quit", group="quit", exit_on_error=False)
+
+    async def _leave(self) -> None:
+        try:
+            await self._controller.shutdown()
+        finally:
+            self.exit()

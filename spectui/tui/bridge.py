@@ -1,0 +1,349 @@
+"""The real controller: keys of the dashboard -> commands of a session, and its readings -> one message per tick.
+
+The only place where the screen meets the lab. Everything heavy is imported on first use, after the first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
+from spectui.core.snapshot import DraftOption, MachineView, ServerState, ServerView, Snapshot
+from spectui.errors import SpectuiError
+from spectui.tui.controller import ProfileChange, ProfileOption, Sink
+from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from spectui.lab.machine import MachineMonitor
+    from spectui.lab.reading import SnapshotReader
+    from spectui.lab.session import Session
+    from spectui.store.paths import Folders
+
+_TICK_SECONDS: Final = 0.4
+_MACHINE_TICKS: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What the dashboard opens on."""
+
+    profile: TuningProfile | None = None
+    name: str | None = None
+    """Name or path of the profile; None for one that was made from an address."""
+    demo: bool = False
+    """Build the demo pair if needed and open it."""
+    traffic: bool = True
+    """Whether traffic starts by itself on our own server."""
+    last: bool = False
+    """Open the profile used last, if there is one."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    api_key: str | None = None
+
+
+class SessionController:
+    """Implements the dashboard's Controller over one Session at a time."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._sink: Sink = lambda _message: None
+        self._session: Session | None = None
+        self._reader: SnapshotReader | None = None
+        self._folders: Folders | None = None
+        self._monitor: MachineMonitor | None = None
+        self._shown: Snapshot | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ticker: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def start(self, sink: Sink) -> None:
+        """Open what was asked for and begin to report."""
+        self._sink = sink
+        self._spawn(self._begin())
+
+    async def shutdown(self) -> None:
+        """End everything that was started; returns when no server of ours is left."""
+        self._closing = True
+        for task in (*self._tasks, self._ticker):
+            if task is not None:
+                task.cancel()
+        await self._close_session()
+
+    def stage(self, change: ProfileChange) -> None:
+        """Change the staged profile."""
+        if self._session is not None:
+            self._session.stage(change)
+            self._report()
+
+    def set_temperature(self, temperature: float) -> None:
+        """Use this temperature from the next request on."""
+        self._apply_now(lambda p: p.with_sampling(temperature=temperature))
+
+    def set_workload(self, workload: str) -> None:
+        """Send this workload from the next request on."""
+        self._apply_now(lambda p: p.with_traffic(workload=workload))
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Keep this many requests in flight; more slots than the server has need a restart."""
+        session = self._session
+        if session is None:
+            return
+        slots = session.server.props.total_slots if session.server and session.server.props else None
+        self._apply_now(lambda p: p.with_traffic(concurrency=concurrency))
+        if slots is not None and concurrency > slots and not session.staging.staged.attached:
+            session.stage(lambda p: p.with_server(parallel=concurrency))
+            self._notice(f"the server has {slots} slots: restart (r) for {concurrency}", warning=True)
+            self._report()
+
+    def toggle_traffic(self) -> None:
+        """Start the traffic, or end it."""
+        if self._session is not None:
+            self._session.toggle_traffic()
+
+    def measure_baseline(self, *, force: bool) -> None:
+        """Find the plain speed."""
+        if self._session is not None:
+            self._session.measure_baseline(force=force)
+
+    def give_baseline(self, *, tokens_per_second: float | None = None, url: str | None = None) -> None:
+        """Take the plain speed from a number or a second server."""
+        given = BaselineSettings(tokens_per_second=tokens_per_second, url=url)
+        if self._session is not None:
+            self._session.staging.apply_now(lambda p: replace(p, baseline=given))
+            self._session.measure_baseline(force=True)
+
+    def restart(self) -> None:
+        """Restart with the staged settings."""
+        self._command(lambda session: session.restart())
+
+    def undo(self) -> None:
+        """Back to the settings that ran before."""
+        self._command(lambda session: session.undo())
+
+    def apply_best(self) -> None:
+        """Stage what the verdict recommends and restart with it."""
+        change = self._shown.verdict.change if self._shown else None
+        if change is None:
+            self._notice("nothing better is known yet", warning=True)
+            return
+        self._command(lambda session: session.apply(change))
+
+    def rescan_drafts(self) -> None:
+        """Look for drafts and examine them in a worker process."""
+        self._spawn(self._examine())
+
+    async def drafts(self) -> tuple[DraftOption, ...]:
+        """The drafts by name; what is in them follows as a message."""
+        from spectui.lab.drafts import list_drafts  # noqa: PLC0415
+
+        session = self._session
+        return await list_drafts(session.staging.staged) if session is not None else ()
+
+    async def list_profiles(self) -> tuple[ProfileOption, ...]:
+        """Saved profiles, then shipped ones."""
+        from spectui.store.profiles import list_profiles  # noqa: PLC0415
+
+        entries = await asyncio.to_thread(list_profiles, self._where())
+        return tuple(
+            ProfileOption(name=e.name, description=e.description, problem=e.problem or "") for e in entries
+        )
+
+    async def save_profile(self, name: str) -> str:
+        """Save the staged profile; returns the file's path."""
+        from spectui.store import profiles  # noqa: PLC0415
+
+        if self._session is None:
+            raise SpectuiError("nothing runs yet, so there is nothing to save")
+        saved = await asyncio.to_thread(profiles.save, self._session.staging.staged, name, self._where())
+        await asyncio.to_thread(profiles.remember_last, name, self._where())
+        if self._reader is not None:
+            self._reader.profile_name = saved.name
+        return str(saved.path)
+
+    async def load_profile(self, name: str) -> None:
+        """Load a profile and start what it describes."""
+        from spectui.store import profiles  # noqa: PLC0415
+
+        loaded = await asyncio.to_thread(profiles.load, name, self._where())
+        await self._open(loaded.profile, name=loaded.name, traffic=not loaded.profile.attached)
+        await asyncio.to_thread(profiles.remember_last, name, self._where())
+
+    async def attach(self, url: str) -> None:
+        """Attach to a running server."""
+        from spectui.llama.client import normalise_url  # noqa: PLC0415
+
+        profile = TuningProfile(server=ServerSettings(url=normalise_url(url)))
+        await self._open(profile, name=None, traffic=False)
+
+    async def open_demo(self) -> None:
+        """Build the demo pair if needed and start it, its plain speed first."""
+        from spectui.lab import demo  # noqa: PLC0415
+
+        folder = self._where().cache
+
+        def progress(share: float, note: str) -> None:
+            view = ServerView(state=ServerState.LOADING, owned=True, progress=share, note=note)
+            self._sink(SnapshotReady(Snapshot(server=view)))
+
+        pair = await asyncio.to_thread(demo.find_pair, folder)
+        if pair is None:
+            pair = await demo.build_pair(folder, on_progress=progress)
+        await self._open(demo.demo_profile(pair), name="demo", traffic=True, baseline_first=True)
+
+    async def _begin(self) -> None:
+        opening = self._opening
+        try:
+            if opening.demo:
+                await self.open_demo()
+            elif opening.profile is not None:
+                traffic = opening.traffic and not opening.profile.attached
+                await self._open(opening.profile, name=opening.name, traffic=traffic)
+            elif opening.last:
+                await self._open_last()
+        except SpectuiError as error:
+            self._show_failure(error)
+
+    async def _open_last(self) -> None:
+        from spectui.store import profiles  # noqa: PLC0415
+
+        name = await asyncio.to_thread(profiles.last_profile, self._where())
+        if name is not None:
+            await self.load_profile(name)
+
+    async def _open(
+        self, profile: TuningProfile, *, name: str | None, traffic: bool, baseline_first: bool = False
+    ) -> None:
+        from spectui.lab.preview import PreviewKeeper  # noqa: PLC0415
+        from spectui.lab.reading import SnapshotReader  # noqa: PLC0415
+        from spectui.lab.session import Session  # noqa: PLC0415
+
+        await self._close_session()
+        session = Session(
+            profile,
+            folders=self._where(),
+            environ=self._opening.environ or None,
+            api_key=self._key_of(profile),
+            log_file=self._log_file(),
+        )
+        self._session = session
+        self._reader = SnapshotReader(session, PreviewKeeper(session.launcher))
+        self._reader.profile_name = name
+        session.open(traffic=traffic, baseline_first=baseline_first)
+        self._ticker = asyncio.create_task(self._tick(), name="tick")
+
+    async def _close_session(self) -> None:
+        session, self._session = self._session, None
+        reader, self._reader = self._reader, None
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.wait({self._ticker})
+            self._ticker = None
+        if reader is not None:
+            await reader.aclose()
+        if session is not None:
+            await session.aclose()
+
+    async def _tick(self) -> None:
+        from spectui.lab.machine import MachineMonitor  # noqa: PLC0415
+
+        self._monitor = self._monitor or MachineMonitor()
+        count = 0
+        while True:
+            if count % _MACHINE_TICKS == 0 and self._reader is not None:
+                self._reader.machine = _coarse(await self._monitor.sample())
+            count += 1
+            self._report()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _report(self) -> None:
+        if self._reader is None:
+            return
+        snapshot = self._reader.read()
+        if snapshot is not self._shown:
+            self._shown = snapshot
+            self._sink(SnapshotReady(snapshot))
+
+    def _apply_now(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
+        if self._session is not None:
+            self._session.apply_now(change)
+            self._report()
+
+    def _command(self, command: Callable[[Session], None]) -> None:
+        if self._session is None:
+            return
+        try:
+            command(self._session)
+        except SpectuiError as error:
+            self._notice(str(error), warning=True)
+        self._report()
+
+    async def _examine(self) -> None:
+        from spectui.lab.drafts import examine_drafts, list_drafts  # noqa: PLC0415
+
+        if self._session is None:
+            return
+        profile = self._session.staging.staged
+        self._sink(DraftsReady(await list_drafts(profile)))
+        self._sink(DraftsReady(await examine_drafts(profile, self._where().cache)))
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except SpectuiError as error:
+            self._notice(str(error), warning=True)
+
+    def _notice(self, text: str, *, warning: bool = False) -> None:
+        self._sink(Notice(text, "warning" if warning else "information"))
+
+    def _show_failure(self, error: SpectuiError) -> None:
+        """A failure before there is any session: a snapshot of its own carries it."""
+        from spectui.core.verdict import Facts, judge  # noqa: PLC0415
+        from spectui.lab.server import failure_of  # noqa: PLC0415
+
+        verdict = judge(Facts(mode="off", draft_length=1), (failure_of(error),))
+        view = ServerView(state=ServerState.FAILED, owned=True)
+        self._sink(SnapshotReady(Snapshot(server=view, verdict=verdict)))
+
+    def _where(self) -> Folders:
+        if self._folders is None:
+            from spectui.store.paths import Folders  # noqa: PLC0415
+
+            self._folders = Folders.default()
+        return self._folders
+
+    def _log_file(self) -> Path | None:
+        from spectui.store.paths import make_folder  # noqa: PLC0415
+
+        with suppress(OSError):
+            return make_folder(self._where().log) / "llama-server.log"
+        return None
+
+    def _key_of(self, profile: TuningProfile) -> str | None:
+        name = profile.server.api_key_env
+        return self._opening.environ.get(name) if name else self._opening.api_key
+
+
+def _coarse(view: MachineView) -> MachineView:
+    """Rounded to what is shown, so that noise in the last digits repaints nothing."""
+
+    def rounded(value: float | None, digits: int) -> float | None:
+        return None if value is None else round(value, digits)
+
+    return MachineView(
+        gpu_used_gib=rounded(view.gpu_used_gib, 1),
+        gpu_total_gib=rounded(view.gpu_total_gib, 1),
+        gpu_percent=rounded(view.gpu_percent, 0),
+        cpu_percent=rounded(view.cpu_percent, 0),
+        memory_used_gib=rounded(view.memory_used_gib, 1),
+        memory_total_gib=rounded(view.memory_total_gib, 1),
+    )

@@ -1,0 +1,94 @@
+"""Controller: everything that the dashboard can ask for. What is behind it owns servers, traffic and files.
+
+The dashboard knows this interface only, so that it can be driven by a fake and never waits for a server. Plain
+methods enqueue and return at once; what becomes of them shows in the next snapshot or in a Notice. Coroutines
+are awaited in workers; they raise a SpectuiError whose text is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from textual.message import Message
+
+from spectui.core.profile import TuningProfile
+from spectui.core.snapshot import DraftOption
+
+Sink = Callable[[Message], object]
+"""Where the controller puts SnapshotReady, DraftsReady and Notice."""
+
+ProfileChange = Callable[[TuningProfile], TuningProfile]
+"""A pure function from the staged profile to the next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOption:
+    """One saved or shipped profile in the picker."""
+
+    name: str
+    description: str = ""
+    problem: str = ""
+    """Why it cannot be loaded; empty when it can."""
+
+
+class Controller(Protocol):
+    """Commands of the dashboard."""
+
+    def start(self, sink: Sink) -> None:
+        """Begin to work and to report to `sink`. Called once, after the first frame."""
+
+    async def shutdown(self) -> None:
+        """Stop traffic and our own server; return when both are down."""
+
+    def stage(self, change: ProfileChange) -> None:
+        """Apply `change` to the staged profile; nothing restarts."""
+
+    def set_temperature(self, temperature: float) -> None:
+        """Use this temperature from the next request on."""
+
+    def set_workload(self, workload: str) -> None:
+        """Send this workload from the next request on."""
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Keep this many requests in flight."""
+
+    def toggle_traffic(self) -> None:
+        """Start the test traffic, or stop it."""
+
+    def measure_baseline(self, *, force: bool) -> None:
+        """Measure plain speed on the same prompts; `force` measures again what is already known."""
+
+    def give_baseline(self, *, tokens_per_second: float | None = None, url: str | None = None) -> None:
+        """Take the baseline from a number, or from a second server that runs without speculation."""
+
+    def restart(self) -> None:
+        """Restart our own server with the staged settings, or start it."""
+
+    def undo(self) -> None:
+        """Stage the settings that last ran and, where they differ from what runs, restart with them."""
+
+    def apply_best(self) -> None:
+        """Stage what the verdict recommends and restart with it."""
+
+    def rescan_drafts(self) -> None:
+        """Look for draft files again and test them against the target; answers are DraftsReady messages."""
+
+    async def drafts(self) -> tuple[DraftOption, ...]:
+        """The draft files that are known now; what is found out later comes as DraftsReady."""
+
+    async def list_profiles(self) -> tuple[ProfileOption, ...]:
+        """Saved profiles, then shipped ones."""
+
+    async def save_profile(self, name: str) -> str:
+        """Save the staged profile under `name`, replacing one of that name; returns the file's path."""
+
+    async def load_profile(self, name: str) -> None:
+        """Load a profile by name or path and start what it describes."""
+
+    async def attach(self, url: str) -> None:
+        """Attach to a running server; nothing is sent to it but reads of its state."""
+
+    async def open_demo(self) -> None:
+        """Build the demo pair if needed and start it."""

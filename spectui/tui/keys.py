@@ -1,0 +1,87 @@
+"""Every key of the dashboard in one table; footer, help and palette are made from it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.binding import Binding
+
+SETTINGS: Final = Binding.Group("settings", compact=True)
+LENGTH: Final = Binding.Group("length", compact=True)
+MEASURE: Final = Binding.Group("measure", compact=True)
+SERVER: Final = Binding.Group("server", compact=True)
+VIEW: Final = Binding.Group("view", compact=True)
+FILES: Final = Binding.Group("profiles", compact=True)
+GENERAL: Final = Binding.Group("general", compact=True)
+
+
+def _key(
+    keys: str,
+    action: str,
+    description: str,
+    tooltip: str,
+    group: Binding.Group,
+    *,
+    display: str | None = None,
+    show: bool = False,
+) -> Binding:
+    return Binding(
+        keys,
+        action,
+        description,
+        show=show,
+        key_display=display,
+        tooltip=tooltip,
+        id=action.replace("(-1)", "_down").replace("(1)", "_up"),
+        group=group,
+    )
+
+
+DASHBOARD: Final = [
+    _key("r", "restart", "restart", "Restart the server with the staged settings", SERVER, show=True),
+    _key("B", "apply_best", "best", "Apply the recommended settings and restart", SERVER, show=True),
+    _key("u", "undo", "undo", "Back to the settings that last ran", SERVER, show=True),
+    _key(
+        "space", "traffic", "traffic", "Start or stop the test traffic", MEASURE, display="\u2423", show=True
+    ),
+    _key("b", "baseline", "baseline", "Measure plain speed on the same prompts", MEASURE, show=True),
+    _key("n", "mode", "mode", "Choose how tokens are drafted, or off", SETTINGS),
+    _key("d", "draft", "draft", "Choose the draft model", SETTINGS),
+    _key(
+        "left_square_bracket,comma",
+        "length(-1)",
+        "shorter",
+        "Draft fewer tokens per pass",
+        SETTINGS,
+        display="[",
+    ),
+    _key(
+        "right_square_bracket,full_stop",
+        "length(1)",
+        "longer",
+        "Draft more tokens per pass",
+        SETTINGS,
+        display="]",
+    ),
+    _key("p", "p_min", "p_min", "Choose p_min, or the lookup length of an n-gram mode", SETTINGS),
+    _key("t", "temperature(-1)", "cooler", "Temperature down by 0.1; applies at once", SETTINGS),
+    _key("T", "temperature(1)", "warmer", "Temperature up by 0.1; applies at once", SETTINGS),
+    _key("w", "workload", "workload", "Choose what is sent; applies at once", SETTINGS),
+    _key("c", "concurrency", "concurrency", "Choose how many requests are in flight", SETTINGS),
+    _key("g", "next_chart", "charts", "Show the next chart alone, then all again", VIEW, show=True),
+    _key("o", "written", "written", "Show what the model just wrote", VIEW, show=True),
+    _key("i", "log", "log", "Show the server's log", VIEW, show=True),
+    _key("x", "command", "command", "Show the staged command line whole", VIEW),
+    _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
+    _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
+    Binding(
+        "question_mark",
+        "app.help",
+        "help",
+        tooltip="Keys, glossary",
+        id="help",
+        group=GENERAL,
+    ),
+    Binding("q", "app.quit", "quit", tooltip="Stop our server and leave", id="quit", group=GENERAL),
+]
+"""Bindings of the main screen."""

@@ -1,0 +1,43 @@
+"""What the controller tells the dashboard: one snapshot per tick, the drafts it found, and short notices.
+
+Apart from the controller's interface, so that widgets and screens may import it without a cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from textual.message import Message
+
+from spectui.core.snapshot import DraftOption, Snapshot
+
+Severity = Literal["information", "warning", "error"]
+
+
+class SnapshotReady(Message):
+    """A new instant to show. A later one replaces an earlier one that was not handled yet."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__()
+        self.snapshot = snapshot
+
+    def can_replace(self, message: Message) -> bool:
+        """Late snapshots coalesce: only the newest is worth a repaint."""
+        return isinstance(message, SnapshotReady)
+
+
+class DraftsReady(Message):
+    """The drafts on offer, complete and in order; sent again when more is known about them."""
+
+    def __init__(self, drafts: tuple[DraftOption, ...]) -> None:
+        super().__init__()
+        self.drafts = drafts
+
+
+class Notice(Message):
+    """One line for the user about something that a key started."""
+
+    def __init__(self, text: str, severity: Severity = "information") -> None:
+        super().__init__()
+        self.text = text
+        self.severity: Severity = severity

@@ -1,0 +1,1 @@
+"""Reusable widgets; each shows one part of a snapshot and fetches nothing."""

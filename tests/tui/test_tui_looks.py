@@ -1,0 +1,53 @@
+"""What the screens look like; regenerate with --snapshot-update and look at every picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tui_fakes as fakes
+from textual.pilot import Pilot
+
+from spectui.core.snapshot import Snapshot
+from spectui.tui.app import SpectuiApp
+
+SMALL, LARGE = (80, 24), (160, 48)
+
+LOOKS: list[tuple[str, Snapshot, tuple[int, int], tuple[str, ...]]] = [
+    ("winning_large", fakes.winning(), LARGE, ()),
+    ("losing_small", fakes.losing(), SMALL, ()),
+    ("losing_large", fakes.losing(), LARGE, ()),
+    ("staged_small_curve", fakes.staged(), SMALL, ("g", "g")),
+    ("loading_small", fakes.loading(), SMALL, ()),
+    ("failed_small", fakes.failed(), SMALL, ()),
+    ("silent_large", fakes.silent(), LARGE, ()),
+    ("mode_picker_small", fakes.losing(), SMALL, ("n",)),
+    ("draft_picker_large", fakes.losing(), LARGE, ("d",)),
+    ("help_small", fakes.losing(), SMALL, ("question_mark",)),
+    ("written_large", fakes.losing(), LARGE, ("o",)),
+]
+
+
+@pytest.mark.parametrize(("name", "snapshot", "size", "keys"), LOOKS, ids=[look[0] for look in LOOKS])
+def test_looks(
+    snap_compare: Any, name: str, snapshot: Snapshot, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    assert snap_compare(
+        SpectuiApp(fakes.FakeController(snapshot)), terminal_size=size, run_before=_press(*keys)
+    ), name
+
+
+def test_welcome_looks(snap_compare: Any) -> None:
+    app = SpectuiApp(fakes.FakeController(Snapshot()), welcome=True)
+    assert snap_compare(app, terminal_size=SMALL, run_before=_press())
+
+
+def _press(*keys: str) -> Any:
+    async def run(pilot: Pilot[None]) -> None:
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        await pilot.press(*keys)
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+
+    return run
