@@ -173,7 +173,6 @@ class PassRebuilder:
         by_length = -(-current.drafted // self._k) if self._k else 1
         return max(1, by_tokens, by_length)
 
-
     def _empty_in(self, current: _OpenPass, merged: int) -> int:
         """How many passes of a group drafted nothing.
 

@@ -64,6 +64,7 @@ class Session:
         self._log_file = log_file
         self._operation: asyncio.Task[None] | None = None
         self._measuring = False
+        self._measured_here: set[BaselineKey] = set()
         self._traffic_task: asyncio.Task[None] | None = None
 
     @property
@@ -297,7 +298,7 @@ class Session:
             return self.gauge.baseline is not None
         key = await self._baseline_key(profile)
         speed = await asyncio.to_thread(baseline.remembered, self._store, key)
-        self.gauge.set_baseline(speed, "remembered")
+        self.gauge.set_baseline(speed, "measured" if key in self._measured_here else "remembered")
         return speed is not None
 
     async def _baseline_key(self, profile: TuningProfile) -> BaselineKey:
@@ -326,6 +327,7 @@ class Session:
                 await self._stop_server()
         key = baseline.key_for(plan, workload)
         await asyncio.to_thread(baseline.remember, self._store, key, speed, measured)
+        self._measured_here.add(key)
         self.gauge.set_baseline(speed, "measured")
 
     async def _measure_second(self, profile: TuningProfile, url: str) -> None:

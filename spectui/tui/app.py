@@ -47,7 +47,8 @@ class SpectuiApp(App[None]):
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.set_reactive(App.theme, DARK.name)
+        self.set_reactive(App.theme, DARK.name)  # setting it plainly would parse every stylesheet twice
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard lies below everything."""

@@ -25,7 +25,9 @@ async def main() -> int:
         profile = pair_profile(pair.target, pair.drafts[0], binary).with_server(parallel=concurrency)
         async with launched(profile) as server:
             for temperature in (0.0, 0.8):
-                settings = profile.with_sampling(temperature=temperature).with_traffic(concurrency=concurrency)
+                settings = profile.with_sampling(temperature=temperature).with_traffic(
+                    concurrency=concurrency
+                )
                 count = await count_run(server, settings, MIXED, REQUESTS)
                 theirs = count.server
                 rows = [
@@ -41,7 +43,8 @@ async def main() -> int:
                 for name, ours, server_says in rows:
                     equal = ours == server_says
                     bad += not equal
-                    print(f"  {name:18} ours {ours!s:22} server {server_says!s:22} {'equal' if equal else 'DIFFERENT'}")
+                    said = "equal" if equal else "DIFFERENT"
+                    print(f"  {name:18} ours {ours!s:22} server {server_says!s:22} {said}")
                 if count.groups:
                     bad += not _positions_fit(count)
     return bad

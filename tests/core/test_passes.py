@@ -113,7 +113,8 @@ def test_a_group_at_the_limit_knows_that_its_last_pass_had_no_room_to_draft() ->
     chunks = stream_of([(4, 1, 2), (2, 1, 2), (0, 0, 1)])
     shift = 59 - 1
     chunks = [
-        CumulativeTimings(c.predicted_n + shift, c.predicted_ms, c.draft_n, c.draft_n_accepted) for c in chunks
+        CumulativeTimings(c.predicted_n + shift, c.predicted_ms, c.draft_n, c.draft_n_accepted)
+        for c in chunks
     ]
     rebuilder = PassRebuilder(4, 64)
     rebuilder._committed = 59

@@ -35,7 +35,9 @@ def test_a_draft_as_dear_as_the_target_never_breaks_even() -> None:
 @given(st.floats(0.05, 0.95), st.integers(1, 16), st.integers(1, 64))
 def test_a_geometric_survival_continues_as_itself(alpha: float, k: int, wanted: int) -> None:
     shares = [alpha**j for j in range(1, k + 1)]
-    assert speedup.tokens_at(shares, wanted) == pytest.approx(speedup.expected_tokens(alpha, wanted), rel=1e-6)
+    assert speedup.tokens_at(shares, wanted) == pytest.approx(
+        speedup.expected_tokens(alpha, wanted), rel=1e-6
+    )
 
 
 def test_a_survival_that_reached_zero_stays_there() -> None:

@@ -16,7 +16,7 @@ from spectui.tui.screens.command import CommandScreen
 from spectui.tui.screens.confirm import ConfirmScreen
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.drafts import DraftScreen
-from spectui.tui.screens.help import HelpScreen, keys_text, reading_text
+from spectui.tui.screens.help import READING, HelpScreen, keys_table
 from spectui.tui.screens.picker import PickerScreen
 from spectui.tui.screens.profiles import LoadScreen, SaveScreen
 from spectui.tui.screens.welcome import WelcomeScreen
@@ -310,6 +310,15 @@ async def test_side_panels(opened: Opener, key: str, name: str, size: tuple[int,
         assert not visible(pilot.app.screen, name)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (120, 36)])
+async def test_the_log_of_a_failed_server_can_be_read(opened: Opener, size: tuple[int, int]) -> None:
+    async with opened(fakes.failed(), size=size) as (pilot, _):
+        assert visible(pilot.app.screen, "banner")
+        await pilot.press("i")
+        await pilot.pause()
+        assert visible(pilot.app.screen, "log")
+
+
 async def test_command_line_whole(opened: Opener) -> None:
     async with opened(fakes.staged()) as (pilot, _):
         await pilot.press("x")
@@ -388,12 +397,12 @@ async def test_help_is_made_from_the_bindings(opened: Opener) -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)
-        text = keys_text(DASHBOARD, pilot.app).plain
-        assert all(binding.tooltip in text for binding in DASHBOARD)
+        cells = [str(cell) for cell in keys_table(DASHBOARD, pilot.app).columns[2].cells]
+        assert {binding.tooltip for binding in DASHBOARD} <= set(cells)
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(pilot.app.screen, DashboardScreen)
-    assert all(term in reading_text().plain for term in ("alpha", "E", "c", "R"))
+    assert {"alpha", "E", "c", "R", "ratio", "baseline"} <= {term for term, _ in READING}
 
 
 async def test_palette_offers_every_action(opened: Opener) -> None:

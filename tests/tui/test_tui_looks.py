@@ -28,12 +28,12 @@ LOOKS: list[tuple[str, Snapshot, tuple[int, int], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "snapshot", "size", "keys"), LOOKS, ids=[look[0] for look in LOOKS])
+@pytest.mark.parametrize(("name", "instant", "size", "keys"), LOOKS, ids=[look[0] for look in LOOKS])
 def test_looks(
-    snap_compare: Any, name: str, snapshot: Snapshot, size: tuple[int, int], keys: tuple[str, ...]
+    snap_compare: Any, name: str, instant: Snapshot, size: tuple[int, int], keys: tuple[str, ...]
 ) -> None:
     assert snap_compare(
-        SpectuiApp(fakes.FakeController(snapshot)), terminal_size=size, run_before=_press(*keys)
+        SpectuiApp(fakes.FakeController(instant)), terminal_size=size, run_before=_press(*keys)
     ), name
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
@@ -43,7 +44,6 @@ READING: Final = (
     ),
     ("baseline", "b measures it. Without one there is no verdict."),
 )
-_KEY_WIDTH: Final = 11
 
 
 class HelpScreen(Dialog[None]):
@@ -58,34 +58,45 @@ class HelpScreen(Dialog[None]):
 
     def parts(self) -> Iterable[Widget]:
         """Keys first, then the glossary."""
-        yield VerticalScroll(Static(keys_text(self._rows, self.app)), Static(reading_text()), id="scroll")
+        yield VerticalScroll(
+            Static(keys_table(self._rows, self.app)),
+            Static(Text("how to read the screen", "bold"), classes="after"),
+            Static(Text(f"  {BET}", "dim")),
+            Static(reading_table()),
+            id="scroll",
+        )
 
     def on_mount(self) -> None:
         """Arrow keys scroll."""
         self.query_one("#scroll").focus()
 
 
-def keys_text(bindings: Sequence[Binding], app: App[object]) -> Text:
-    """Keys by group."""
-    text = Text()
+def keys_table(bindings: Sequence[Binding], app: App[object]) -> Table:
+    """Keys by group; the last column wraps."""
+    table = _grid(3)
     for group, members in groupby(bindings, key=lambda binding: binding.group):
-        text.append(f"{group.description if group else ''}\n", "bold")
+        table.add_row(Text(group.description if group else "", "bold"))
         for binding in members:
-            keys = binding.key_display or app.get_key_display(binding)
-            text.append(f"  {keys:<{_KEY_WIDTH}}", "bold cyan")
-            text.append(f"{binding.description:<14}")
-            text.append(f"{binding.tooltip}\n", "dim")
-    text.append(f"  {'ctrl+p':<{_KEY_WIDTH}}", "bold cyan")
-    text.append(f"{'palette':<14}")
-    text.append("Every action by name\n", "dim")
-    return text
+            key = binding.key_display or app.get_key_display(binding)
+            table.add_row(_key(key), binding.description, Text(binding.tooltip, "dim"))
+    table.add_row(_key("ctrl+p"), "palette", Text("Every action by name", "dim"))
+    return table
 
 
-def reading_text() -> Text:
-    """How to read the screen."""
-    text = Text("\nhow to read the screen\n", "bold")
-    text.append(f"{BET}\n", "")
+def reading_table() -> Table:
+    """The glossary of the screen."""
+    table = _grid(2)
     for term, words in READING:
-        text.append(f"  {term:<{_KEY_WIDTH}}", "bold")
-        text.append(f"{words}\n")
-    return text
+        table.add_row(_key(term), words)
+    return table
+
+
+def _grid(columns: int) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for column in range(columns):
+        table.add_column(no_wrap=column < columns - 1)
+    return table
+
+
+def _key(name: str) -> Text:
+    return Text(f"  {name}", "bold cyan")

@@ -38,7 +38,7 @@ def alert_of(snapshot: Snapshot) -> Alert | None:
         return Alert(
             kind="busy",
             title=str(server.state),
-            message=" ".join(
+            message=": ".join(
                 part for part in (model_name(target) if target else "", shown(server.note)) if part
             ),
             log=snapshot.log_tail[-3:],
@@ -101,7 +101,9 @@ class Banner(Panel):
         alert = alert_of(self.snapshot)
         for kind in ("busy", "warn", "bad"):
             self.set_class(alert is not None and alert.kind == kind, f"-{kind}")
-        self.border_title = alert.title if alert else None
+        title = alert.title if alert else ""
+        if title != (self.border_title or ""):
+            self.border_title = title
         super().watch_snapshot()
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
@@ -122,7 +124,7 @@ class Banner(Panel):
 
     def _room(self) -> int:
         """Lines that the screen leaves when the tiles, the verdict and the footer stand."""
-        return max(3, self.screen.size.height - (15 if self.screen.size.height >= 18 else 7))
+        return max(3, self.screen.size.height - (16 if self.screen.size.height >= 18 else 7))
 
 
 def _progress(share: float, width: int) -> Line:

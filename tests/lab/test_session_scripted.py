@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from scripted_server import Failure, Script, ScriptedServer
+
+from spectui.core.profile import (
+    BaselineSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
+from spectui.core.snapshot import ServerState, Snapshot, TrafficState
+from spectui.core.verdict import Outcome
+from spectui.lab.preview import PreviewKeeper
+from spectui.lab.reading import SnapshotReader
+from spectui.lab.session import Session
+from spectui.store.paths import Folders
+
+READS = {("GET", "/health"), ("GET", "/props"), ("GET", "/slots")}
+
+
+@dataclass
+class Watched:
+    """A session on a scripted server, with what a dashboard would read from it."""
+
+    session: Session
+    reader: SnapshotReader
+
+    async def when(self, condition: Callable[[Snapshot], bool], seconds: float = 10.0) -> Snapshot:
+        """The first snapshot that fulfils `condition`; the last one read says what was there instead."""
+        shown = self.reader.read()
+        try:
+            async with asyncio.timeout(seconds):
+                while not condition(shown):
+                    await asyncio.sleep(0)
+                    shown = self.reader.read()
+        except TimeoutError:
+            pytest.fail(f"never came; the last was {shown}")
+        return shown
+
+    async def finding(self, code: str) -> Snapshot:
+        """The snapshot in which the verdict leads with `code`."""
+        return await self.when(lambda s: [f.code for f in s.verdict.findings[:1]] == [code])
+
+
+def profile_of(url: str) -> TuningProfile:
+    return TuningProfile(
+        server=ServerSettings(url=url),
+        speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf", draft_length=4),
+        traffic=TrafficSettings(workload="code", max_tokens=60, warmup=1),
+        baseline=BaselineSettings(tokens_per_second=34.0),
+    )
+
+
+@asynccontextmanager
+async def attached(url: str, tmp_path: Path, *, api_key: str | None = None) -> AsyncIterator[Watched]:
+    folders = Folders(
+        config=tmp_path / "config",
+        cache=tmp_path / "cache",
+        data=tmp_path / "data",
+        state=tmp_path / "state",
+        log=tmp_path / "log",
+    )
+    session = Session(profile_of(url), folders=folders, environ={}, api_key=api_key)
+    reader = SnapshotReader(session, PreviewKeeper(session.launcher))
+    session.open(traffic=False)
+    try:
+        yield Watched(session, reader)
+    finally:
+        await reader.aclose()
+        await session.aclose()
+
+
+async def test_attaching_reads_the_state_and_nothing_else(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        shown = await watched.when(lambda s: s.server.state is ServerState.ATTACHED)
+        await watched.session.settled()
+        assert shown.server.build == "b10434"
+        assert shown.server.speculating is True
+        assert shown.traffic is TrafficState.OFF
+        assert shown.bet.requests == 0
+        assert set(server.asked()) <= READS
+        assert ("GET", "/props") in server.asked()
+
+
+async def test_traffic_begins_when_it_is_asked_for_and_ends_again(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        watched.session.toggle_traffic()
+        shown = await watched.when(lambda s: s.bet.requests >= 3)
+        assert shown.traffic is TrafficState.ON
+        assert {path for method, path in server.asked() if method == "POST"} == {"/completion"}
+        assert ("GET", "/metrics") not in server.asked()
+        watched.session.toggle_traffic()
+        await watched.session.settled()
+        await server.until(lambda s: s.streams == 0)
+        await watched.when(lambda s: s.traffic is TrafficState.OFF)
+
+
+async def test_what_is_counted_is_what_the_server_counts(tmp_path: Path) -> None:
+    script = Script(k=4, alpha=0.6, pass_ms=50.0)
+    async with ScriptedServer(script) as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        watched.session.toggle_traffic()
+        shown = await watched.when(lambda s: s.bet.requests >= 40)
+        bet = shown.bet
+        assert bet.alpha is not None
+        assert bet.alpha.value == pytest.approx(0.6, abs=0.05)
+        assert bet.tokens_per_pass is not None
+        assert bet.tokens_per_pass.value == pytest.approx(script.tokens_per_pass, rel=0.08)
+        assert bet.pass_ms == pytest.approx(50.0)
+        assert bet.tokens_per_second == pytest.approx(bet.tokens_per_pass.value / 0.05)
+
+
+@pytest.mark.parametrize("failure", [Failure.DIE, Failure.CUT])
+async def test_a_server_that_is_lost_in_mid_stream_is_a_finding(tmp_path: Path, failure: Failure) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        watched.session.toggle_traffic()
+        await watched.when(lambda s: s.bet.requests >= 2)
+        server.script.failure = failure
+        shown = await watched.finding("server-unreachable")
+        assert shown.verdict.outcome is Outcome.BROKEN
+        assert "\n" not in shown.verdict.findings[0].message
+        assert shown.traffic is TrafficState.OFF
+        assert shown.bet.requests >= 2
+
+
+async def test_traffic_can_be_started_again_after_a_lost_stream(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        server.script.failure = Failure.CUT
+        watched.session.toggle_traffic()
+        await watched.finding("server-unreachable")
+        server.script.failure = Failure.NONE
+        watched.session.toggle_traffic()
+        shown = await watched.when(lambda s: s.bet.requests >= 1)
+        assert "server-unreachable" not in {f.code for f in shown.verdict.findings}
+
+
+async def test_an_error_in_the_stream_is_shown_in_the_servers_words(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        server.script.failure = Failure.ERROR
+        watched.session.toggle_traffic()
+        shown = await watched.finding("server-error")
+        assert "Compute error." in shown.verdict.findings[0].message
+
+
+async def test_a_stream_that_hangs_can_be_ended(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        server.script.failure = Failure.HANG
+        watched.session.toggle_traffic()
+        await server.until(lambda s: s.streams == 1)
+        async with asyncio.timeout(5):
+            watched.session.toggle_traffic()
+            await watched.session.settled()
+            await watched.when(lambda s: s.traffic is TrafficState.OFF)
+
+
+async def test_a_wrong_key_is_a_finding_and_stops_at_the_first_answer(tmp_path: Path) -> None:
+    script = Script(failure=Failure.UNAUTHORIZED)
+    async with ScriptedServer(script) as server, attached(server.url, tmp_path, api_key="wrong") as watched:
+        shown = await watched.finding("unauthorized")
+        assert shown.verdict.outcome is Outcome.BROKEN
+        assert "wrong" not in str(shown.verdict)
+        assert [method for method, _ in server.asked()] == ["GET"]
+
+
+async def test_nothing_at_the_address_is_a_finding(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        url = server.url
+    async with attached(url, tmp_path) as watched:
+        shown = await watched.finding("server-unreachable")
+        assert url in shown.verdict.findings[0].message
+        assert shown.server.state is ServerState.FAILED
+
+
+async def test_a_server_that_is_still_loading_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+    async with ScriptedServer(Script(failure=Failure.LOADING)) as server, attached(server.url, tmp_path) as w:
+        shown = await w.when(lambda s: bool(s.verdict.findings) or s.server.state is ServerState.LOADING)
+        said = [f.message for f in shown.verdict.findings] + [shown.server.note]
+        assert any("not ready" in text or "oading" in text for text in said)
+        assert set(server.asked()) <= READS
