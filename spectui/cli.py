@@ -5,6 +5,7 @@ Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -216,6 +217,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 def _dashboard(**opening: Any) -> None:
     """Open the dashboard; whatever is heavy loads after its first frame."""
+    # A fifth of the time to the first frame went into collecting while modules load. The controller collects once
+    # when the frame stands and switches the collector on again.
+    gc.disable()
     from spectui.tui.app import SpectuiApp  # noqa: PLC0415
     from spectui.tui.bridge import Opening, SessionController  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ The only place where the screen meets the lab. Everything heavy is imported on f
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -63,6 +64,10 @@ class SessionController:
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
+        # What the first frame loaded stays for good: later collections need not walk it.
+        gc.collect()
+        gc.freeze()
+        gc.enable()
         self._sink = sink
         self._spawn(self._begin())
 
