@@ -217,8 +217,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 def _dashboard(**opening: Any) -> None:
     """Open the dashboard; whatever is heavy loads after its first frame."""
-    # A fifth of the time to the first frame went into collecting while modules load. The controller collects once
-    # when the frame stands and switches the collector on again.
+    # Collecting while modules load finds nothing and costs 50 ms. The controller switches it on again once the
+    # first frame stands.
     gc.disable()
     from spectui.tui.app import SpectuiApp  # noqa: PLC0415
     from spectui.tui.bridge import Opening, SessionController  # noqa: PLC0415

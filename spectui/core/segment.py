@@ -138,7 +138,7 @@ class Segment:
             drafted=drafted,
             accepted=accepted,
             tokens_per_second=speed.aggregate.value if speed else None,
-            time_to_first_token_ms=median(self._first_token_ms) if self._first_token_ms else None,
+            time_to_first_token_ms=self._first_token(in_flight),
             alpha=acceptance.alpha_estimate(clusters) if drafted else None,
             acceptance_ratio=acceptance.acceptance_ratio(drafted, accepted),
             tokens_per_pass=tokens,
@@ -160,6 +160,10 @@ class Segment:
             pass_cost=tokens.value / actual.value if actual else None,
             speedup_textbook=None if c is None else speedup.textbook_speedup(tokens.value, k, c),
         )
+
+    def _first_token(self, in_flight: Sequence[RequestPasses]) -> float | None:
+        times = self._first_token_ms + [r.ttft_ms for r in in_flight if r.ttft_ms is not None]
+        return median(times) if times else None
 
     def _sums(self, request: RequestPasses) -> RequestSums:
         speculation = self.profile.speculation

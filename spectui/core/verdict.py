@@ -100,6 +100,8 @@ class Facts:
     """Draft length with the largest predicted speedup; None where lengths cannot be predicted."""
     best_speedup: float | None = None
     two_pass_server: bool = False
+    traffic: bool = False
+    """Whether test traffic flows."""
     baseline_expected: bool = True
     """Whether a baseline can be had at all by pressing a key."""
 
@@ -361,5 +363,10 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
     bet = next((x for x in findings if x.group == Group.THE_BET), None)
     if f.speedup is not None and f.judged:
         about = bet.message if bet else _length_message(f)
-        return f"{f.speedup:.2f}x: {about}"
-    return findings[0].message if findings else "no traffic yet: press space"
+        best = f". Best here: length {f.better_length}, {f.best_speedup:.2f}x" if f.better_length else ""
+        return f"{f.speedup:.2f}x: {about}{best}"
+    if findings:
+        return findings[0].message
+    return (
+        "too early to say: the first passes are on their way" if f.traffic else "no traffic yet: press space"
+    )

@@ -20,7 +20,7 @@ from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileId
 
 MIN_ROUNDS: Final = 2
 MAX_ROUNDS: Final = 6
-ENOUGH_TOKENS: Final = 200
+ENOUGH_TOKENS: Final = 150
 NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
 

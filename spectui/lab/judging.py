@@ -39,6 +39,7 @@ def verdict_of(
     server: Server | None,
     *,
     failures: Sequence[Failure] = (),
+    traffic: bool = False,
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`."""
     speculation, actual = profile.speculation, bet.speedup_actual
@@ -60,6 +61,7 @@ def verdict_of(
         speedup_high=actual.high if actual else None,
         best_length=best.draft_length if best else None,
         best_speedup=best.speedup if best else None,
+        traffic=traffic,
     )
     said = tuple(failures)
     if server is not None:

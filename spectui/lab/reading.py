@@ -15,6 +15,7 @@ from spectui.core.snapshot import (
     ServerView,
     SettingsView,
     Snapshot,
+    TrafficState,
 )
 from spectui.core.verdict import Verdict
 from spectui.lab.judging import verdict_of
@@ -100,7 +101,13 @@ class SnapshotReader:
 
     def _verdict(self, bet: BetView) -> Verdict:
         session = self._session
-        return verdict_of(bet, session.gauge.segment.profile, session.server, failures=session.failures)
+        return verdict_of(
+            bet,
+            session.gauge.segment.profile,
+            session.server,
+            failures=session.failures,
+            traffic=session.traffic_state is not TrafficState.OFF,
+        )
 
     def _log(self) -> tuple[str, ...]:
         session = self._session

@@ -257,7 +257,7 @@ def _first(failures: BaseExceptionGroup[SpectuiError]) -> SpectuiError:
 class RateMeter:
     """Tokens per second over the last few seconds, for a live reading."""
 
-    def __init__(self, window: float = 4.0) -> None:
+    def __init__(self, window: float = 6.0) -> None:
         self._window = window
         self._arrivals: list[tuple[float, int]] = []
 

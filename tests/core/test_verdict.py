@@ -34,7 +34,7 @@ def test_too_long_a_draft_is_named_with_the_better_length() -> None:
     assert verdict.findings[0].code == "draft-too-long"
     assert verdict.findings[0].advice == "draft length 16 -> 1: predicted 1.18x"
     assert verdict.change == Change(draft_length=1)
-    assert verdict.headline == "0.53x: 16 drafted tokens buy 0.47"
+    assert verdict.headline == "0.53x: 16 drafted tokens buy 0.47. Best here: length 1, 1.18x"
 
 
 def test_winning_needs_the_interval_above_one() -> None:

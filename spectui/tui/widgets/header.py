@@ -87,7 +87,8 @@ def _pieces(snapshot: Snapshot, *, compact: bool) -> list[tuple[int, list[Span]]
         pieces.append((7, [Span(short(known, 28), "label")]))
     target = server.target or staged.server.model
     if target:
-        name = short(model_name(target), 14 if compact else 24) + (" (padded)" if server.padded else "")
+        name = short(model_name(target), 18 if compact else 24)
+        name += " (padded)" if server.padded and "padded" not in name else ""
         pieces.append((1, [Span("" if compact else "target ", "label"), Span(name)]))
     if server.draft:
         name = short(model_name(server.draft), 14 if compact else 20)
