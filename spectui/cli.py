@@ -60,7 +60,10 @@ def cli(ctx: click.Context) -> None:
     Without a command: the dashboard on the profile used last, or a welcome screen.
     """
     if ctx.invoked_subcommand is None:
-        _dashboard(last=True)
+        from spectui.store.profiles import last_profile  # noqa: PLC0415
+
+        known = last_profile(_folders()) is not None
+        _dashboard(last=known, welcome=not known)
 
 
 @cli.command()
@@ -215,7 +218,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _dashboard(**opening: Any) -> None:
+def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
     """Open the dashboard; whatever is heavy loads after its first frame."""
     # Collecting while modules load finds nothing and costs 50 ms. The controller switches it on again once the
     # first frame stands.
@@ -225,7 +228,7 @@ def _dashboard(**opening: Any) -> None:
 
     opening.setdefault("api_key", os.environ.get(_KEY_VARIABLE))
     controller = SessionController(Opening(environ=dict(os.environ), **opening))
-    app = SpectuiApp(controller)
+    app = SpectuiApp(controller, welcome=welcome)
     app.run()
     if app.return_code:
         sys.exit(app.return_code)

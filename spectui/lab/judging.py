@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spectui.core import speedup
 from spectui.core.profile import OFF, TuningProfile
@@ -12,11 +14,23 @@ from spectui.lab.server import LaunchedServer, Server
 
 
 def predicted_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ...]:
-    """Speedup at other draft lengths, calibrated on what the running settings cost; empty where unknowable."""
+    """Speedup at other draft lengths, calibrated on what the running settings cost; empty where unknowable.
+
+    The calibrated price spreads the whole cost of a pass evenly over its drafted tokens. Verification grows
+    faster than evenly with the length, so for shorter drafts this reads low, as the textbook form reads high:
+    the truth lies between, and their geometric mean stands for it.
+    """
     price = None
     if bet.pass_cost is not None and bet.drafted_per_pass:
         price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
-    return _curve(bet, profile, price)
+    calibrated, upper = _curve(bet, profile, price), textbook_curve(bet, profile)
+    if not upper:
+        return calibrated
+    now = profile.speculation.draft_length
+    return tuple(
+        replace(low, speedup=math.sqrt(low.speedup * high.speedup)) if low.draft_length < now else low
+        for low, high in zip(calibrated, upper, strict=False)
+    )
 
 
 def textbook_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ...]:

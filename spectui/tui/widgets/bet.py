@@ -47,7 +47,11 @@ class BetTile(Panel):
         rows: tuple[tuple[str, float | None, tuple[str, ...]], ...] = (
             ("alpha", alpha.value if alpha else None, (f"{every}  kept per drafted token", every)),
             ("ratio", bet.acceptance_ratio, ("accepted of all drafted", "of all drafted", "of drafted")),
-            ("tokens per pass", per_pass.value if per_pass else None, (f"{possible} possible", possible)),
+            (
+                "tokens per pass",
+                per_pass.value if per_pass else None,
+                (f"{possible} possible" if possible else "", possible),
+            ),
             ("drafted per pass", bet.drafted_per_pass, ()),
             ("draft cost c", bet.c, (_cost(bet.draft_ms, "per token"), "plain steps", "steps")),
             ("pass cost R", bet.pass_cost, (_cost(bet.pass_ms, "per pass"), "plain steps", "steps")),

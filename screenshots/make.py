@@ -1,0 +1,115 @@
+"""Make the screenshots from a live run of the demo: `python screenshots/make.py`.
+
+Runs the real dashboard on the real demo pair without a terminal, waits for what each picture is to show, and
+writes SVG and PNG files beside this script. PNG needs rsvg-convert.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from spectui.core.snapshot import ServerState, Snapshot
+from spectui.core.verdict import Outcome
+from spectui.tui.app import SpectuiApp
+from spectui.tui.bridge import Opening, SessionController
+
+FOLDER = Path(__file__).parent
+CELL = 12.2
+"""Width of one character in Textual's SVG."""
+ADVANCE = 0.60205
+"""Width of a character of DejaVu Sans Mono in its size, so that box drawing joins without gaps."""
+FONTS = '"DejaVu Sans Mono", "Menlo", "Consolas", monospace'
+
+
+async def until(
+    pilot: Pilot[None], fits: Callable[[Snapshot], bool], what: str, seconds: float = 600
+) -> None:
+    """Wait for a snapshot that fits."""
+    app = pilot.app
+    if not isinstance(app, SpectuiApp):
+        sys.exit("this script drives spectui only")
+    print(f"waiting for {what}", flush=True)
+    async with asyncio.timeout(seconds):
+        while not fits(app.snapshot):
+            await asyncio.sleep(0.2)
+    await pilot.pause()
+
+
+def save(app: SpectuiApp, name: str) -> None:
+    """Write one picture as SVG, with fonts that every machine has, and as PNG."""
+    svg = _portable(app.export_screenshot(title="spectui"))
+    target = FOLDER / f"{name}.svg"
+    target.write_text(svg, encoding="utf-8")
+    converter = shutil.which("rsvg-convert")
+    if converter is None:
+        sys.exit("rsvg-convert is missing: install librsvg2-bin")
+    subprocess.run(
+        [converter, "--zoom", "1.2", "-o", str(target.with_suffix(".png")), str(target)], check=True
+    )
+    print(f"wrote {target.name} and its PNG", flush=True)
+
+
+def _portable(svg: str) -> str:
+    """Without fonts from the network; leading blanks become positions, since renderers drop them."""
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    svg = svg.replace("Fira Code, monospace", FONTS).replace(
+        "font-size: 20px", f"font-size: {CELL / ADVANCE:.3f}px"
+    )
+
+    def shifted(match: re.Match[str]) -> str:
+        blanks = match["blanks"].count("&#160;")
+        x = float(match["x"]) + blanks * CELL
+        length = float(match["length"]) - blanks * CELL
+        if not match["text"]:
+            return ""
+        head = f'<text class="{match["class"]}" x="{x:g}" y="{match["y"]}" textLength="{length:g}"'
+        return f"{head}{match['rest']}>{match['text']}</text>"
+
+    pattern = (
+        r'<text class="(?P<class>[^"]*)" x="(?P<x>[^"]*)" y="(?P<y>[^"]*)" textLength="(?P<length>[^"]*)"'
+        r"(?P<rest>[^>]*)>(?P<blanks>(?:&#160;)*)(?P<text>[^<]*)</text>"
+    )
+    return re.sub(pattern, shifted, svg)
+
+
+def judged(outcome: Outcome, requests: int) -> Callable[[Snapshot], bool]:
+    """A verdict over so many requests of a running server."""
+    return lambda s: (
+        s.verdict.outcome is outcome and s.bet.requests >= requests and s.server.state is ServerState.RUNNING
+    )
+
+
+async def main() -> None:
+    """The story of the README: a draft length that loses, what is better, and that it wins."""
+    app = SpectuiApp(SessionController(Opening(demo=True, environ=dict(os.environ))))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, judged(Outcome.LOSING, 3), "a losing verdict at draft length 8")
+        save(app, "losing")
+        await pilot.press("w")
+        await pilot.pause()
+        save(app, "workloads")
+        await pilot.press("escape", "question_mark")
+        await pilot.pause()
+        save(app, "help")
+        await pilot.press("escape", "B")
+        await until(
+            pilot, lambda s: len(s.history.marks) >= 3 and s.bet.requests >= 6, "the advised settings"
+        )
+        save(app, "after-advice")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        save(app, "small")
+        await pilot.press("q")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
