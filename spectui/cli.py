@@ -235,9 +235,9 @@ def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
 
 
 def _measured(profile: TuningProfile, order: Any) -> Any:
+    from spectui.lab.launcher import Launcher  # noqa: PLC0415
     from spectui.lab.measure import Measurer  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
-    from spectui.lab.server import Launcher  # noqa: PLC0415
     from spectui.store.baselines import BaselineStore  # noqa: PLC0415
 
     measurer = Measurer(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
-from spectui.lab.server import LaunchedServer, Launcher
+from spectui.lab.launcher import Launcher
+from spectui.lab.server import LaunchedServer
 from spectui.lab.traffic import RequestResult, Traffic
 from spectui.lab.workloads import Message, Prompt, PromptOrder, Workload
 from spectui.llama.metrics import ServerCounters, parse_metrics

@@ -64,8 +64,10 @@ def drafting_since(before: DraftTiming | None, now: DraftTiming | None) -> Draft
 class Segment:
     """Collects the requests of one segment and reads the bet off them."""
 
-    def __init__(self, profile: TuningProfile) -> None:
+    def __init__(self, profile: TuningProfile, *, fixed_length: bool | None = None) -> None:
         self.profile = profile
+        self.fixed_length = profile.speculation.fixed_length if fixed_length is None else fixed_length
+        """Whether only a request's end cuts drafts; seen in the drafts where the settings are not known."""
         self._clusters: list[RequestSums] = []
         self._speed: list[RatioSums] = []
         self._first_token_ms: list[float] = []
@@ -148,6 +150,7 @@ class Segment:
             c=c,
             baseline=baseline.aggregate if baseline else None,
             baseline_source=baseline_source,
+            fixed_length=self.fixed_length,
             t1_ms=1000 / baseline.per_stream.value if baseline else None,
             speedup_actual=actual if speculating else None,
             survival=acceptance.survival(clusters) if drafted else (),
@@ -169,7 +172,7 @@ class Segment:
         speculation = self.profile.speculation
         return acceptance.sums_of(
             request,
-            fixed_length=speculation.fixed_length,
+            fixed_length=self.fixed_length,
             positions=longest_draft(self.profile) if speculation.mode != OFF else 0,
         )
 

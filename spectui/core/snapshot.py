@@ -160,6 +160,8 @@ class BetView:
     """Plain speed on the same prompts, tokens per second."""
     baseline_source: str = ""
     """Where the baseline comes from: measured, remembered, given, or second server."""
+    fixed_length: bool = True
+    """Whether every pass drafts k tokens, so that other lengths can be predicted from this one."""
     speedup_actual: Estimate | None = None
     speedup_textbook: float | None = None
     """E / (1 + k c): verification taken as free."""

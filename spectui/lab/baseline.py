@@ -14,7 +14,8 @@ from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.lab.collect import Collector
-from spectui.lab.server import LaunchPlan, Server
+from spectui.lab.launcher import LaunchPlan
+from spectui.lab.server import Server
 from spectui.lab.workloads import Prompt, PromptOrder, Workload
 from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
 

@@ -24,6 +24,8 @@ class Collector:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.segment = Segment(profile)
+        self.longest_draft = 0
+        """Longest draft seen in any answer, in tokens."""
         self._profile = profile
         self._on_token = on_token
         self._on_request = on_request
@@ -37,12 +39,15 @@ class Collector:
         requests: int,
         warm_up: bool = True,
         after_warmup: Callable[[], object] | None = None,
+        draft_length_known: bool = True,
     ) -> None:
         """Send so many counted requests, after a warm-up if asked for. Raises SpectuiError; what ended is kept."""
         profile = self._profile if warm_up else self._profile.with_traffic(warmup=0)
         traffic = Traffic(
             server.client, prompts, profile, self, cache_prompt=server.cache_prompt, clock=self._clock
         )
+        if not draft_length_known:
+            traffic.draft_length = None
         try:
             await traffic.run(requests=requests, after_warmup=after_warmup)
         finally:
@@ -60,6 +65,8 @@ class Collector:
 
     def request_ended(self, result: RequestResult) -> None:
         """Counted requests that ran to their end enter the segment."""
+        drafts = [p.drafted for p in result.passes.passes if p.apart]
+        self.longest_draft = max([self.longest_draft, *drafts])
         if result.counted and result.passes.completed:
             self.segment.add(result.passes)
             if self._on_request is not None:

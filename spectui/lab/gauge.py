@@ -6,10 +6,12 @@ are computed again only when something arrived, so that a quiet session costs no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from spectui.core import speedup
+from spectui.core.passes import RequestPasses
 from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.segment import DraftTiming, Segment, SpeedEstimate, drafting_since
 from spectui.core.series import BoundedSeries
@@ -33,6 +35,9 @@ class Gauge:
         self.baseline: SpeedEstimate | None = None
         self.baseline_source = ""
         self.warming_up = False
+        self.on_longer_draft: Callable[[int], None] | None = None
+        """Told the longest draft seen, while the server's draft length is not known."""
+        self._longest = 0
         self._drafting_before: DraftTiming | None = None
         self._drafting: DraftTiming | None = None
         self._meter = RateMeter()
@@ -69,6 +74,25 @@ class Gauge:
         del self._marks[:-_MARKS]
         self._history = replace(self._history, marks=tuple(self._marks))
 
+    def know_length(self, profile: TuningProfile) -> None:
+        """Begin the segment anew with settings that now name the draft length."""
+        self.segment = Segment(profile)
+        if self.traffic is not None:
+            self.traffic.draft_length = profile.speculation.draft_length
+        self._dirty = True
+
+    def pause(self) -> None:
+        """No traffic for now; what was measured stays."""
+        self.traffic = None
+        self.warming_up = False
+        self.quiet()
+
+    def go_on(self, traffic: Traffic) -> None:
+        """Traffic flows again in the same segment."""
+        self.traffic = traffic
+        self.warming_up = traffic.warmup > 0
+        self._dirty = True
+
     def quiet(self) -> None:
         """No traffic flows any more: the live reading becomes unknown."""
         self._meter.clear()
@@ -88,10 +112,22 @@ class Gauge:
 
     def request_ended(self, result: RequestResult) -> None:
         """A counted request enters the segment."""
+        self._learn_length(result)
         if result.counted:
             self.segment.add(result.passes)
         self._output = (self._output + "\n\n")[-_OUTPUT_CHARACTERS:]
         self._dirty = True
+
+    def _learn_length(self, result: RequestResult) -> None:
+        """See the draft length of a server whose settings are not known, and whether it varies."""
+        if self.on_longer_draft is None:
+            return
+        longest = max([self._longest, *(p.drafted for p in result.passes.passes if p.apart)])
+        if longest > self._longest:
+            self._longest = longest
+            self.on_longer_draft(longest)
+        if self.segment.fixed_length and _cut_amid(result.passes, longest):
+            self.segment = Segment(self.segment.profile, fixed_length=False)
 
     @property
     def output(self) -> str:
@@ -150,6 +186,16 @@ class Gauge:
             now=None if is_ngram(speculation.mode) else speculation.draft_length,
             best=speedup.best_point(predicted),
         )
+
+
+def _cut_amid(request: RequestPasses, longest: int) -> bool:
+    """Whether a draft was shorter than the longest where the request's end was still out of its reach."""
+    left = request.committed
+    for step in request.passes:
+        if step.apart and step.drafted < longest and left > longest + 1:
+            return True
+        left -= step.committed
+    return False
 
 
 def _comparable(profile: TuningProfile) -> tuple[object, ...]:

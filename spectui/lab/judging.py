@@ -40,7 +40,7 @@ def textbook_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ..
 
 def _curve(bet: BetView, profile: TuningProfile, price: float | None) -> tuple[CurvePoint, ...]:
     speculation = profile.speculation
-    if price is None or not speculation.fixed_length or not bet.survival:
+    if price is None or not bet.fixed_length or not bet.survival:
         return ()
     shares = [row.survival for row in bet.survival]
     shares += [0.0] * (speculation.draft_length - len(shares))

@@ -17,7 +17,8 @@ from spectui.errors import SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.collect import Collector
 from spectui.lab.judging import verdict_of
-from spectui.lab.server import AttachedServer, LaunchedServer, Launcher, Server, failure_of
+from spectui.lab.launcher import Launcher
+from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.store.baselines import BaselineStore
 
@@ -73,16 +74,18 @@ class Measurer:
 
         Raises SpectuiError when it cannot start; a server that dies on the way ends the measurement early.
         """
-        profiles = {name: profile.with_traffic(workload=name) for name in order.workloads}
-        workloads = {name: load_workload(p.traffic) for name, p in profiles.items()}
-        plain = await self._baselines(profiles, workloads, order)
+        workloads = {
+            name: load_workload(profile.with_traffic(workload=name).traffic) for name in order.workloads
+        }
+        plain = await self._baselines(profile, workloads, order)
         server = await self._open(profile)
         result = Measurement(
             build=server.build, argv=server.plan.argv if isinstance(server, LaunchedServer) else ()
         )
         try:
-            for name, current in profiles.items():
-                job = _Job(current, workloads[name], order.requests, plain.get(name))
+            known = await self._settings_of(server, next(iter(workloads.values())))
+            for name, workload in workloads.items():
+                job = _Job(known.with_traffic(workload=name), workload, order.requests, plain.get(name))
                 await self._workload(server, job, result)
         except SpectuiError as error:
             result.failure = await server.explain(error)
@@ -116,22 +119,34 @@ class Measurer:
     async def _open(self, profile: TuningProfile) -> Server:
         if profile.attached:
             self._progress(f"attaching to {profile.server.url}")
-            return await AttachedServer.attach(profile, api_key=self._api_key)
+            attached = AttachedServer(profile, api_key=self._api_key)
+            await attached.connect()
+            return attached
         plan = await self._launcher.plan(profile)
         self._progress(f"starting {plan.command}")
         server = LaunchedServer(plan)
         await server.start()
         return server
 
+    async def _settings_of(self, server: Server, workload: Workload) -> TuningProfile:
+        """The settings that are measured; an attached server's draft length is learnt from one answer."""
+        if not isinstance(server, AttachedServer) or server.length_known:
+            return server.profile
+        self._progress("finding out the draft length")
+        answer = Collector(server.profile.with_traffic(concurrency=1))
+        await answer.send(server, PromptOrder(workload), requests=1, draft_length_known=False)
+        return server.profile.with_speculation(draft_length=max(1, answer.longest_draft))
+
     async def _baselines(
-        self, profiles: dict[str, TuningProfile], workloads: dict[str, Workload], order: Order
+        self, one: TuningProfile, workloads: dict[str, Workload], order: Order
     ) -> dict[str, SpeedEstimate]:
         """Plain speed per workload: given, or measured on a server without speculation when asked for."""
-        one = next(iter(profiles.values()))
         stated = one.baseline
         if stated.tokens_per_second is not None:
-            return dict.fromkeys(profiles, baseline.given(stated.tokens_per_second))
-        if stated.url is None and (not order.baseline or one.speculation.mode == OFF):
+            return dict.fromkeys(workloads, baseline.given(stated.tokens_per_second))
+        if stated.url is None and not order.baseline:
+            return {}
+        if stated.url is None and one.speculation.mode == OFF and not one.attached:
             return {}
         if stated.url is None and one.attached:
             raise UsageError(
@@ -147,8 +162,8 @@ class Measurer:
                     f"{stated.url} speculates itself, so it is no baseline: name a server without"
                 )
             return {
-                name: await self._plain(server, profiles[name].without_speculation(), workloads[name], order)
-                for name in profiles
+                name: await self._plain(server, plain.with_traffic(workload=name), workload, order)
+                for name, workload in workloads.items()
             }
         finally:
             await server.stop()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.errors import SpectuiError
-from spectui.lab.server import HOST, Launcher
+from spectui.lab.launcher import HOST, Launcher
 from spectui.llama.argv import build_argv, command_line
 
 

@@ -7,9 +7,8 @@ we attached to is only ever asked what the user wants to know, and never stopped
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,94 +27,22 @@ from spectui.errors import (
     Unsupported,
     UsageError,
 )
-from spectui.llama.argv import build_argv, child_environment, command_line
-from spectui.llama.binary import BinaryProbe, find_binary
-from spectui.llama.capabilities import Capabilities
-from spectui.llama.client import LlamaClient, Props, SlotInfo
+from spectui.lab.attaching import discover
+from spectui.lab.launcher import HOST, LaunchPlan
+from spectui.llama.client import Health, LlamaClient, Props, SlotInfo
 from spectui.llama.events import Event, LoadProgress, Placement, SpeculationOff, Statistics, root_failure
 from spectui.llama.events import Failure as LogFailure
 from spectui.llama.logs import LogParser
 from spectui.llama.process import ServerProcess, describe_exit
-from spectui.llama.ready import free_port, require_free_port, wait_ready
+from spectui.llama.ready import require_free_port, wait_ready
 
-HOST: Final = "127.0.0.1"
 _LAST_WORDS_SECONDS: Final = 1.0
 """How long a lost connection waits for the exit of the process that may be behind it."""
 _FIRST_REAL_BUILD: Final = 1000
 """Below this a build number is a distribution's own count."""
+_LOADING_POLL_SECONDS: Final = 0.5
 _CACHE_GATE: Final = (4164, 6722)
 """Builds in which a request without cache_prompt is not speculated on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchPlan:
-    """Everything that starting a server takes, checked beforehand."""
-
-    profile: TuningProfile
-    binary: Path
-    capabilities: Capabilities
-    argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    inherited_names: tuple[str, ...]
-    """LLAMA_ARG_* variables found in our environment."""
-    port: int
-
-    @property
-    def command(self) -> str:
-        """The command line, as a shell takes it."""
-        return command_line(self.argv)
-
-
-class Launcher:
-    """Profiles -> launch plans, asking each binary once what it accepts."""
-
-    def __init__(self, *, probe: BinaryProbe | None = None, environ: Mapping[str, str] | None = None) -> None:
-        self._probe = probe or BinaryProbe()
-        self._environ = dict(os.environ if environ is None else environ)
-
-    async def plan(self, profile: TuningProfile) -> LaunchPlan:
-        """Check a profile against its binary.
-
-        Raises BinaryError, FlagError, UsageError, or LaunchError for a model file that is not there.
-        """
-        binary = await self.binary(profile)
-        capabilities = await self.capabilities(binary)
-        port = profile.server.port or free_port(HOST)
-        argv = build_argv(profile, capabilities, binary=str(binary), port=port, host=HOST)
-        _require_models(profile)
-        environment, names = child_environment(self._environ, inherit=profile.server.inherit_llama_env)
-        return LaunchPlan(
-            profile=profile,
-            binary=binary,
-            capabilities=capabilities,
-            argv=argv,
-            environment=environment,
-            inherited_names=names,
-            port=port,
-        )
-
-    @property
-    def environment_names(self) -> tuple[str, ...]:
-        """LLAMA_ARG_* variables of our environment."""
-        return child_environment(self._environ, inherit=False)[1]
-
-    async def binary(self, profile: TuningProfile) -> Path:
-        """The llama-server of a profile. Raises BinaryError."""
-        return await asyncio.to_thread(find_binary, profile.server.binary, self._environ)
-
-    async def capabilities(self, binary: Path) -> Capabilities:
-        """What a binary accepts. Raises BinaryError."""
-        return await self._probe.capabilities(binary)
-
-
-def _require_models(profile: TuningProfile) -> None:
-    wanted = [("target", profile.server.model)]
-    if needs_draft_model(profile.speculation.mode):
-        wanted.append(("draft", profile.speculation.draft_model))
-    for role, path in wanted:
-        if path is not None and not Path(path).is_file():
-            code = "model-missing" if role == "target" else "draft-model-missing"
-            raise LaunchError(f"the {role} model {path} does not exist: correct the path", code=code)
 
 
 def failure_of(error: SpectuiError) -> Failure:
@@ -145,6 +72,7 @@ class Server:
         self.client = client
         self.cache_prompt = cache_prompt
         self.state = ServerState.STARTING
+        self.note = ""
         self.failures: list[Failure] = []
         self.props: Props | None = None
         self.slots: tuple[SlotInfo, ...] = ()
@@ -194,6 +122,7 @@ class Server:
             state=self.state,
             owned=self.owned,
             url=self.client.base_url,
+            note=self.note,
             build=self.build,
             target=_model_name(profile.server.model or (self.props.model_path if self.props else None)),
             draft=_model_name(profile.speculation.draft_model)
@@ -215,25 +144,38 @@ class Server:
 
 
 class AttachedServer(Server):
-    """Somebody else's server."""
+    """Somebody else's server. Only asked, never stopped."""
 
-    @classmethod
-    async def attach(cls, profile: TuningProfile, *, api_key: str | None) -> AttachedServer:
-        """Look at a running server. Raises ServerGone, Unauthorized or ServerError."""
+    def __init__(self, profile: TuningProfile, *, api_key: str | None) -> None:
         url = profile.server.url
         if url is None:
             raise UsageError("this profile has no server.url to attach to")
-        client = LlamaClient(url, api_key=api_key)
-        server = cls(profile, client, cache_prompt=False)
+        super().__init__(profile, LlamaClient(url, api_key=api_key), cache_prompt=False)
+        self.length_known = True
+        """Whether the draft length is known; else it shows in the first answers."""
+
+    async def connect(self) -> None:
+        """Wait while it loads, then look at it and fill in what the profile leaves open.
+
+        Raises ServerGone, Unauthorized or ServerError, with the connection closed.
+        """
         try:
-            await server.refresh()
-        except SpectuiError:
-            await client.aclose()
+            async with asyncio.timeout(self.profile.server.ready_timeout):
+                while await self.client.health() is Health.LOADING:
+                    self.state, self.note = ServerState.LOADING, "the server loads its model"
+                    await asyncio.sleep(_LOADING_POLL_SECONDS)
+            await self.refresh()
+        except TimeoutError:
+            await self.client.aclose()
+            raise ServerError(f"{self.client.base_url} is still loading; attach again later") from None
+        except BaseException:
+            await self.client.aclose()
             raise
-        number = _build_number((server.build or "").partition("-")[0])
-        server.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
-        server.state = ServerState.ATTACHED
-        return server
+        found = await asyncio.to_thread(discover, self.profile, self.slots, speculating=self.speculating)
+        self.profile, self.length_known = found.profile, found.length_known
+        number = _build_number((self.build or "").partition("-")[0])
+        self.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
+        self.state, self.note = ServerState.ATTACHED, ""
 
 
 class LaunchedServer(Server):
@@ -251,7 +193,6 @@ class LaunchedServer(Server):
         super().__init__(plan.profile, LlamaClient(f"http://{HOST}:{plan.port}"), cache_prompt=not gated)
         self.plan = plan
         self.progress: float | None = None
-        self.note = ""
         self.process: ServerProcess | None = None
         self._parser = LogParser(with_draft=needs_draft_model(plan.profile.speculation.mode))
         self._placement = Placement()
@@ -336,7 +277,6 @@ class LaunchedServer(Server):
             super().view(),
             pid=self.process.pid if self.process else None,
             progress=self.progress,
-            note=self.note,
             target_place=self._placement.target_place,
             draft_place=self._placement.draft_place if self.profile.speculation.mode != OFF else None,
         )

@@ -12,26 +12,25 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import TrafficState
 from spectui.core.verdict import Change, Failure
 from spectui.errors import LaunchError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
-from spectui.lab.server import (
-    AttachedServer,
-    LaunchedServer,
-    Launcher,
-    Server,
-    failure_of,
-)
+from spectui.lab.launcher import Launcher
+from spectui.lab.plain import PlainSpeed
+from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.staging import Staging
 from spectui.lab.traffic import Traffic
-from spectui.lab.workloads import PromptOrder, Workload, load_workload
-from spectui.store.baselines import BaselineKey, BaselineStore
+from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.store.baselines import BaselineStore
 from spectui.store.paths import Folders
+
+_OF_TRAFFIC: Final = frozenset({"server-error", "server-unreachable"})
+"""Failures that are forgotten when traffic begins again."""
 
 
 class Session:
@@ -59,12 +58,19 @@ class Session:
         self.note = ""
         self.clock = clock
         self.started_at = clock()
-        self._store = BaselineStore.default(folders)
         self._api_key = api_key
+        self._plain = PlainSpeed(
+            launcher=self.launcher,
+            store=BaselineStore.default(folders),
+            api_key=api_key,
+            on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
+            on_note=self._say,
+        )
         self._log_file = log_file
         self._operation: asyncio.Task[None] | None = None
         self._measuring = False
-        self._measured_here: set[BaselineKey] = set()
+        self._segment_of: tuple[Server, TuningProfile] | None = None
+        self._prompts: PromptOrder | None = None
         self._traffic_task: asyncio.Task[None] | None = None
 
     @property
@@ -125,8 +131,10 @@ class Session:
     def toggle_traffic(self) -> None:
         """Start the traffic, or end it."""
         self.wants_traffic = not self.wants_traffic
-        if not self.busy:
-            self._switch(self._resume)
+        if self.busy:
+            return
+        lost = self.server is None and self.staging.staged.attached
+        self._switch((lambda: self._attach(self.staging.staged)) if lost else self._resume)
 
     def measure_baseline(self, *, force: bool) -> None:
         """Find the plain speed: given, remembered, from a second server, or by a restart without speculation."""
@@ -175,20 +183,38 @@ class Session:
     async def _open(self, *, baseline_first: bool) -> None:
         profile = self.staging.staged
         if profile.attached:
-            await self._stop_server()
-            self.server = await AttachedServer.attach(profile, api_key=self._api_key)
-            self._started(profile)
-            await self._find_baseline(force=False, measure=False)
-            await self._resume()
+            await self._attach(profile)
             return
         if baseline_first and profile.speculation.mode != OFF and not await self._recall(profile):
             await self._measure_plain(profile)
         await self._launch(profile)
 
+    async def _attach(self, profile: TuningProfile) -> None:
+        await self._stop_server()
+        self.failures, self.failed_log = (), ()
+        server = AttachedServer(profile, api_key=self._api_key)
+        self.server = server
+        try:
+            await server.connect()
+        except BaseException:
+            self.server = None
+            raise
+        self.staging.staged = server.profile
+        self.gauge.on_longer_draft = None if server.length_known else self._learn_length
+        self._started(server.profile)
+        await self._find_baseline(force=False, measure=False)
+        await self._resume()
+
+    def _learn_length(self, draft_length: int) -> None:
+        """An attached server's draft length shows in its answers."""
+        if self.server is None or self.staging.running is None:
+            return
+        self.staging.apply_now(lambda p: p.with_speculation(draft_length=draft_length))
+        self.server.profile = self.staging.running
+        self.gauge.know_length(self.staging.running)
+
     async def _launch(self, profile: TuningProfile) -> None:
         """Replace the running server. A profile that cannot be planned leaves it running."""
-        if self._traffic_task is not None and self.server is not None:
-            await self._stop_traffic()
         plan = await self.launcher.plan(profile)
         await self._stop_server()
         server = LaunchedServer(plan, on_exit=self._gone)
@@ -216,33 +242,40 @@ class Session:
             self.gauge.quiet()
 
     async def _resume(self) -> None:
-        """Begin a new segment with what runs, with traffic if it is wanted."""
+        """Go on with what runs: traffic if it is wanted, in a new segment if the settings changed."""
         await self._stop_traffic()
         profile, server = self.staging.running, self.server
         if profile is None or server is None or not server.alive:
             return
-        if not self.wants_traffic:
+        same = self._segment_of == (server, profile)
+        if not same:
             self.gauge.begin(profile, None, server.drafting)
+            self._segment_of = (server, profile)
+            self._prompts = None
+        if self.wants_traffic:
+            self.failures = tuple(f for f in self.failures if f.code not in _OF_TRAFFIC)
+            traffic = await self._new_traffic(server, profile)
+            self.gauge.go_on(traffic)
+            self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
+        if not same:
             await self._recall(profile)
-            return
-        self.failures = tuple(
-            f for f in self.failures if f.code not in {"server-error", "server-unreachable"}
-        )
-        workload = await asyncio.to_thread(load_workload, profile.traffic)
-        traffic = self._traffic_for(server, profile, workload)
-        self.gauge.begin(profile, traffic, server.drafting)
-        self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
-        await self._recall(profile)
 
-    def _traffic_for(self, server: Server, profile: TuningProfile, workload: Workload) -> Traffic:
-        return Traffic(
+    async def _new_traffic(self, server: Server, profile: TuningProfile) -> Traffic:
+        """Traffic over the segment's prompts; after a pause it goes on where it was, so that none repeats."""
+        if self._prompts is None:
+            workload = await asyncio.to_thread(load_workload, profile.traffic)
+            self._prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        traffic = Traffic(
             server.client,
-            PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth),
+            self._prompts,
             profile,
             self.gauge,
             cache_prompt=server.cache_prompt,
             clock=self.clock,
         )
+        if self.gauge.on_longer_draft is not None:
+            traffic.draft_length = None
+        return traffic
 
     async def _send(self, traffic: Traffic, server: Server) -> None:
         try:
@@ -263,7 +296,7 @@ class Session:
             await asyncio.wait({task})
             if not task.cancelled() and task.exception() is not None:
                 raise task.exception() or RuntimeError("traffic failed")
-        self.gauge.quiet()
+        self.gauge.pause()
 
     async def _stop_server(self) -> None:
         await self._stop_traffic()
@@ -290,78 +323,39 @@ class Session:
             await self._launch(profile)
 
     async def _recall(self, profile: TuningProfile) -> bool:
-        """Look a remembered baseline up; a given one stays."""
-        if profile.baseline.tokens_per_second is not None:
-            self.gauge.set_baseline(baseline.given(profile.baseline.tokens_per_second), "given")
-            return True
-        if profile.attached:
-            return self.gauge.baseline is not None
-        key = await self._baseline_key(profile)
-        speed = await asyncio.to_thread(baseline.remembered, self._store, key)
-        self.gauge.set_baseline(speed, "measured" if key in self._measured_here else "remembered")
-        return speed is not None
-
-    async def _baseline_key(self, profile: TuningProfile) -> BaselineKey:
-        plan = await self.launcher.plan(profile.without_speculation())
-        workload = await asyncio.to_thread(load_workload, profile.traffic)
-        return baseline.key_for(plan, workload)
+        """Judge against what is known without measuring; a second server's speed stays known."""
+        known = await self._plain.recall(profile)
+        if known is not None:
+            self.gauge.set_baseline(*known)
+        elif not profile.attached:
+            self.gauge.set_baseline(None, "")
+        return self.gauge.baseline is not None
 
     async def _measure_plain(self, profile: TuningProfile) -> None:
-        """Run the same server without speculation, measure it, remember it, and end it."""
-        plain = profile.without_speculation()
-        workload = await asyncio.to_thread(load_workload, plain.traffic)
-        await self._stop_traffic()
-        plan = await self.launcher.plan(plain)
+        """Run the same server without speculation, measure it, and end it."""
+        plan = await self.launcher.plan(profile.without_speculation())
         await self._stop_server()
         self._measuring = True
-        self.note = "baseline: starting without speculation"
         server = LaunchedServer(plan)
         self.server = server
-        self.gauge.begin(plain, None, None)
+        self.gauge.begin(plan.profile, None, None)
         self.gauge.mark(self.t, "baseline")
         try:
-            await server.start(log_file=self._log_file)
-            speed, measured = await self._measure_on(server, workload, plain)
+            speed = await self._plain.measure(plan, server, self._log_file)
         finally:
             with suppress(SpectuiError):
                 await self._stop_server()
-        key = baseline.key_for(plan, workload)
-        await asyncio.to_thread(baseline.remember, self._store, key, speed, measured)
-        self._measured_here.add(key)
         self.gauge.set_baseline(speed, "measured")
 
     async def _measure_second(self, profile: TuningProfile, url: str) -> None:
-        """Measure on a second server that does not speculate."""
-        plain = profile.without_speculation().with_server(url=url)
         await self._stop_traffic()
         self._measuring = True
-        self.note = f"baseline: asking {url}"
-        second = await AttachedServer.attach(plain, api_key=self._api_key)
-        try:
-            if second.speculating:
-                raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
-            workload = await asyncio.to_thread(load_workload, plain.traffic)
-            speed, _ = await self._measure_on(second, workload, plain)
-        finally:
-            await second.stop()
-        self.gauge.set_baseline(speed, "second server")
+        self.gauge.set_baseline(await self._plain.measure_second(profile, url), "second server")
+        self._measuring = False
         await self._resume()
 
-    async def _measure_on(
-        self, server: Server, workload: Workload, plain: TuningProfile
-    ) -> tuple[SpeedEstimate, Segment]:
-        def progress(requests: int, speed: SpeedEstimate | None) -> None:
-            so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
-            self.note = f"baseline: {requests} requests{so_far}"
-
-        self.note = "baseline: warming up"
-        return await baseline.measure_plain(
-            server,
-            workload,
-            plain,
-            on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
-            on_progress=progress,
-        )
+    def _say(self, note: str) -> None:
+        self.note = note
 
 
 def label_of(profile: TuningProfile) -> str:

@@ -106,10 +106,17 @@ class Traffic:
         self._observer = observer
         self._cache_prompt = cache_prompt
         self._clock = clock
+        self.draft_length = _known_length(profile)
+        """k where it is known: it bounds what a single step of a stream can hold."""
         self._sent = 0
         self._empty = 0
         self._in_flight: dict[int, _InFlight] = {}
         self.busy = BusyClock()
+
+    @property
+    def warmup(self) -> int:
+        """Requests that are sent first and not counted."""
+        return self._profile.traffic.warmup
 
     def in_flight(self) -> tuple[RequestPasses, ...]:
         """The counted requests that are still streaming, with the passes that closed so far."""
@@ -150,7 +157,7 @@ class Traffic:
     async def _send(self, prompt: Prompt, *, counted: bool) -> None:
         number, self._sent = self._sent, self._sent + 1
         request = self._request(prompt, number, counted=counted)
-        flight = _InFlight(PassRebuilder(self._pass_limit(), request.max_tokens), counted, self._clock())
+        flight = _InFlight(PassRebuilder(self.draft_length, request.max_tokens), counted, self._clock())
         self._in_flight[number] = flight
         pieces: list[str] = []
         completed = False
@@ -222,11 +229,12 @@ class Traffic:
             ignore_eos=traffic.ignore_eos,
         )
 
-    def _pass_limit(self) -> int | None:
-        speculation = self._profile.speculation
-        if speculation.mode == OFF or is_ngram(speculation.mode):
-            return None
-        return speculation.draft_length
+
+def _known_length(profile: TuningProfile) -> int | None:
+    speculation = profile.speculation
+    if speculation.mode == OFF or is_ngram(speculation.mode):
+        return None
+    return speculation.draft_length
 
 
 def _collected(flight: _InFlight, *, completed: bool) -> RequestPasses:

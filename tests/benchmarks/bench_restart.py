@@ -19,7 +19,8 @@ from bench_setup import small_pair, wheel_binary
 from harness import pair_profile
 
 from spectui.core.profile import TuningProfile
-from spectui.lab.server import LaunchedServer, Launcher
+from spectui.lab.launcher import Launcher
+from spectui.lab.server import LaunchedServer
 from spectui.lab.session import Session
 from spectui.llama.client import Health, LlamaClient
 from spectui.llama.process import ServerProcess

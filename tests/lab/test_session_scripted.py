@@ -60,7 +60,9 @@ def profile_of(url: str) -> TuningProfile:
 
 
 @asynccontextmanager
-async def attached(url: str, tmp_path: Path, *, api_key: str | None = None) -> AsyncIterator[Watched]:
+async def attached(
+    url: str, tmp_path: Path, *, api_key: str | None = None, profile: TuningProfile | None = None
+) -> AsyncIterator[Watched]:
     folders = Folders(
         config=tmp_path / "config",
         cache=tmp_path / "cache",
@@ -68,7 +70,7 @@ async def attached(url: str, tmp_path: Path, *, api_key: str | None = None) -> A
         state=tmp_path / "state",
         log=tmp_path / "log",
     )
-    session = Session(profile_of(url), folders=folders, environ={}, api_key=api_key)
+    session = Session(profile or profile_of(url), folders=folders, environ={}, api_key=api_key)
     reader = SnapshotReader(session, PreviewKeeper(session.launcher))
     session.open(traffic=False)
     try:
@@ -172,7 +174,7 @@ async def test_a_wrong_key_is_a_finding_and_stops_at_the_first_answer(tmp_path: 
         shown = await watched.finding("unauthorized")
         assert shown.verdict.outcome is Outcome.BROKEN
         assert "wrong" not in str(shown.verdict)
-        assert [method for method, _ in server.asked()] == ["GET"]
+        assert server.asked() == [("GET", "/health"), ("GET", "/props")]
 
 
 async def test_nothing_at_the_address_is_a_finding(tmp_path: Path) -> None:
@@ -184,9 +186,34 @@ async def test_nothing_at_the_address_is_a_finding(tmp_path: Path) -> None:
         assert shown.server.state is ServerState.FAILED
 
 
-async def test_a_server_that_is_still_loading_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+async def test_a_server_that_is_still_loading_is_waited_for(tmp_path: Path) -> None:
     async with ScriptedServer(Script(failure=Failure.LOADING)) as server, attached(server.url, tmp_path) as w:
-        shown = await w.when(lambda s: bool(s.verdict.findings) or s.server.state is ServerState.LOADING)
-        said = [f.message for f in shown.verdict.findings] + [shown.server.note]
-        assert any("not ready" in text or "oading" in text for text in said)
+        shown = await w.when(lambda s: s.server.state is ServerState.LOADING and "loads" in s.server.note)
+        assert shown.verdict.outcome is not Outcome.BROKEN
+        server.script.failure = Failure.NONE
+        await w.when(lambda s: s.server.state is ServerState.ATTACHED)
         assert set(server.asked()) <= READS
+
+
+async def test_settings_of_a_foreign_server_are_found_out(tmp_path: Path) -> None:
+    """Nothing is said but the address: the mode comes from /slots, the draft length from the answers."""
+    async with ScriptedServer(Script(k=5, alpha=0.7)) as server:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            traffic=TrafficSettings(workload="code", max_tokens=60, warmup=1),
+            baseline=BaselineSettings(tokens_per_second=34.0),
+        )
+        async with attached(server.url, tmp_path, profile=profile) as w:
+            shown = await w.when(lambda s: s.server.state is ServerState.ATTACHED)
+            assert shown.settings.staged.speculation.mode == "draft-simple"
+            await w.session.settled()
+            w.session.toggle_traffic()
+            shown = await w.when(lambda s: s.bet.requests >= 2)
+            assert shown.settings.staged.speculation.draft_length == 5
+            assert len(shown.bet.survival) == 5
+            assert shown.bet.speedup_actual is not None
+            assert shown.curve.predicted
+            passes = shown.bet.passes
+            w.session.toggle_traffic()
+            paused = await w.when(lambda s: s.traffic is TrafficState.OFF)
+            assert paused.bet.passes >= passes

@@ -1,0 +1,90 @@
+"""A profile -> a launch plan: everything that starting a server takes, checked before anything is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spectui.core.profile import TuningProfile, needs_draft_model
+from spectui.errors import LaunchError
+from spectui.llama.argv import build_argv, child_environment, command_line
+from spectui.llama.binary import BinaryProbe, find_binary
+from spectui.llama.capabilities import Capabilities
+from spectui.llama.ready import free_port
+
+HOST: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlan:
+    """Everything that starting a server takes, checked beforehand."""
+
+    profile: TuningProfile
+    binary: Path
+    capabilities: Capabilities
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    inherited_names: tuple[str, ...]
+    """LLAMA_ARG_* variables found in our environment."""
+    port: int
+
+    @property
+    def command(self) -> str:
+        """The command line, as a shell takes it."""
+        return command_line(self.argv)
+
+
+class Launcher:
+    """Profiles -> launch plans, asking each binary once what it accepts."""
+
+    def __init__(self, *, probe: BinaryProbe | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self._probe = probe or BinaryProbe()
+        self._environ = dict(os.environ if environ is None else environ)
+
+    async def plan(self, profile: TuningProfile) -> LaunchPlan:
+        """Check a profile against its binary.
+
+        Raises BinaryError, FlagError, UsageError, or LaunchError for a model file that is not there.
+        """
+        binary = await self.binary(profile)
+        capabilities = await self.capabilities(binary)
+        port = profile.server.port or free_port(HOST)
+        argv = build_argv(profile, capabilities, binary=str(binary), port=port, host=HOST)
+        _require_models(profile)
+        environment, names = child_environment(self._environ, inherit=profile.server.inherit_llama_env)
+        return LaunchPlan(
+            profile=profile,
+            binary=binary,
+            capabilities=capabilities,
+            argv=argv,
+            environment=environment,
+            inherited_names=names,
+            port=port,
+        )
+
+    @property
+    def environment_names(self) -> tuple[str, ...]:
+        """LLAMA_ARG_* variables of our environment."""
+        return child_environment(self._environ, inherit=False)[1]
+
+    async def binary(self, profile: TuningProfile) -> Path:
+        """The llama-server of a profile. Raises BinaryError."""
+        return await asyncio.to_thread(find_binary, profile.server.binary, self._environ)
+
+    async def capabilities(self, binary: Path) -> Capabilities:
+        """What a binary accepts. Raises BinaryError."""
+        return await self._probe.capabilities(binary)
+
+
+def _require_models(profile: TuningProfile) -> None:
+    wanted = [("target", profile.server.model)]
+    if needs_draft_model(profile.speculation.mode):
+        wanted.append(("draft", profile.speculation.draft_model))
+    for role, path in wanted:
+        if path is not None and not Path(path).is_file():
+            code = "model-missing" if role == "target" else "draft-model-missing"
+            raise LaunchError(f"the {role} model {path} does not exist: correct the path", code=code)
