@@ -150,10 +150,26 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
     if baseline is not None and baseline != "measure":
         profile = _with_baseline(profile, baseline)
     order = Order(workloads=names, requests=runs, baseline=baseline is not None)
-    result = _measured(profile, order)
+    result = _run(profile, lambda measurer: measurer.measure(profile, order))
     _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
     if result.failure is not None:
         _fail(result.failure, status=1)
+
+
+@cli.command()
+@click.argument("target", metavar="PROFILE|URL")
+@click.option(
+    "--n", "tokens", type=_Numbers(1, 512), default="1,2,3,5,9,17", show_default=True, help="Tokens per pass."
+)
+@JSON_OPTION
+def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
+    """Measure what a target pass over n tokens costs, in plain steps."""
+    from spectui.lab.measure import probe_to_json  # noqa: PLC0415
+    from spectui.lab.tables import probe_table  # noqa: PLC0415
+
+    profile = _target(target)
+    result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
+    _print(probe_to_json(result), as_json=as_json, table=probe_table)
 
 
 @cli.group()
@@ -234,7 +250,8 @@ def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
         sys.exit(app.return_code)
 
 
-def _measured(profile: TuningProfile, order: Any) -> Any:
+def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
+    """Run an experiment with a measurer; whatever it started is ended, also by Ctrl-C."""
     from spectui.lab.launcher import Launcher  # noqa: PLC0415
     from spectui.lab.measure import Measurer  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
@@ -246,7 +263,7 @@ def _measured(profile: TuningProfile, order: Any) -> Any:
         api_key=_api_key(profile, os.environ),
         progress=_say,
     )
-    return run_to_end(measurer.measure(profile, order))
+    return run_to_end(work(measurer))
 
 
 def _target(text: str) -> TuningProfile:

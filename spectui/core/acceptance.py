@@ -128,6 +128,20 @@ def survival(requests: Sequence[RequestSums]) -> tuple[PositionRow, ...]:
     return tuple(rows)
 
 
+def survival_shares(requests: Sequence[RequestSums]) -> tuple[float, ...]:
+    """S(j) alone, without intervals; positions that nobody could reach are left out."""
+    positions = max((len(r.at_risk) for r in requests), default=0)
+    shares: list[float] = []
+    share = 1.0
+    for index in range(positions):
+        n = sum(r.at_risk[index] for r in requests)
+        if n == 0:
+            break
+        share *= sum(r.survived[index] for r in requests) / n
+        shares.append(share)
+    return tuple(shares)
+
+
 def _share_interval(
     share: float, greenwood: float, influence: Sequence[float], trials: int
 ) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from statistics import median
 from typing import Final
 
@@ -21,6 +22,8 @@ from spectui.core.stats import Ratio, RatioSums, ratio
 
 _MAX_CLUSTERS: Final = 256
 _MAX_TIMES_TO_FIRST: Final = 500
+_MIN_REPLICATED: Final = 3
+"""Requests from which drawing them again says something about their spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class Segment:
         self._speed: list[RatioSums] = []
         self._first_token_ms: list[float] = []
         self._requests = 0
+        self._committed = 0
         self._stream_seconds = 0.0
         self._busy_seconds = 0.0
 
@@ -86,7 +90,9 @@ class Segment:
             return
         self._clusters.append(self._sums(request))
         self._speed.append(_speed_sums(request))
-        self._requests += request.completed
+        if request.completed:
+            self._requests += 1
+            self._committed += request.committed
         if request.ttft_ms is not None:
             self._first_token_ms.append(request.ttft_ms)
             del self._first_token_ms[:-_MAX_TIMES_TO_FIRST]
@@ -151,6 +157,7 @@ class Segment:
             baseline=baseline.aggregate if baseline else None,
             baseline_source=baseline_source,
             fixed_length=self.fixed_length,
+            tokens_per_request=self._committed / self._requests if self._requests else None,
             t1_ms=1000 / baseline.per_stream.value if baseline else None,
             speedup_actual=actual if speculating else None,
             survival=acceptance.survival(clusters) if drafted else (),
@@ -167,6 +174,13 @@ class Segment:
     def _first_token(self, in_flight: Sequence[RequestPasses]) -> float | None:
         times = self._first_token_ms + [r.ttft_ms for r in in_flight if r.ttft_ms is not None]
         return median(times) if times else None
+
+    def survival_replicates(self, count: int, rng: Random) -> tuple[tuple[float, ...], ...]:
+        """Survival curves of as many requests drawn again with replacement (bootstrap by request)."""
+        if len(self._clusters) < _MIN_REPLICATED:
+            return ()
+        drawn = (rng.choices(self._clusters, k=len(self._clusters)) for _ in range(count))
+        return tuple(acceptance.survival_shares(clusters) for clusters in drawn)
 
     def _sums(self, request: RequestPasses) -> RequestSums:
         speculation = self.profile.speculation

@@ -125,6 +125,23 @@ class PositionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LossSplit:
+    """Where the plain steps of one pass go; the parts sum to its whole cost R."""
+
+    tokens: float
+    """E: what the pass yields, in plain steps that it replaces."""
+    target: float
+    """The plain step that every pass contains: 1."""
+    drafting: float
+    verification: float
+    """V - 1, with the surplus of the rows."""
+    overhead: float
+    """u."""
+    unexplained: float
+    """What is left of R."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BetView:
     """The bet in the current segment, in the terms of the glossary."""
 
@@ -168,6 +185,10 @@ class BetView:
     speedup_predicted: float | None = None
     """By the full cost of a pass; None where the cost of verification is not known."""
     survival: tuple[PositionRow, ...] = ()
+    tokens_per_request: float | None = None
+    """Committed tokens per finished request: what a request's end does to long drafts depends on it."""
+    loss: LossSplit | None = None
+    """Where the plain steps of a pass go; None until verification was probed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +224,8 @@ class CurvePoint:
 
     draft_length: int
     speedup: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from spectui.core.profile import TuningProfile
@@ -26,9 +27,19 @@ NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
 
 
-def given(tokens_per_second: float) -> SpeedEstimate:
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What is known of the server without speculation: its speed, where that comes from, and V(n) if probed."""
+
+    speed: SpeedEstimate
+    source: str
+    v: Mapping[int, float] = field(default_factory=dict)
+
+
+def given(tokens_per_second: float) -> Plain:
     """A baseline that the user states, without an error of its own."""
-    return SpeedEstimate(per_stream=Estimate(value=tokens_per_second), streams=1.0, relative_error=None)
+    speed = SpeedEstimate(per_stream=Estimate(value=tokens_per_second), streams=1.0, relative_error=None)
+    return Plain(speed, "given")
 
 
 async def measure_plain(
@@ -84,14 +95,20 @@ def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
     )
 
 
-def remembered(store: BaselineStore, key: BaselineKey) -> SpeedEstimate | None:
-    """The plain speed measured before under the same key."""
+def remembered(store: BaselineStore, key: BaselineKey) -> Plain | None:
+    """What was measured before under the same key."""
     known = store.get(key)
-    return None if known is None else _estimate(known)
+    return None if known is None else Plain(_estimate(known), "remembered", known.v)
 
 
-def remember(store: BaselineStore, key: BaselineKey, speed: SpeedEstimate, measured: Segment) -> None:
-    """Keep a measured plain speed for the next start. Raises SpectuiError when it cannot be written."""
+def remember(
+    store: BaselineStore,
+    key: BaselineKey,
+    speed: SpeedEstimate,
+    measured: Segment,
+    v: Mapping[int, float] | None = None,
+) -> None:
+    """Keep what was measured for the next start. Raises SpectuiError when it cannot be written."""
     one = speed.per_stream
     store.put(
         key,
@@ -103,6 +120,7 @@ def remember(store: BaselineStore, key: BaselineKey, speed: SpeedEstimate, measu
             requests=measured.requests,
             tokens=measured.bet().tokens,
             t1_ms=1000 / one.value,
+            v=dict(v or {}),
             measured_at=time.time(),
         ),
     )

@@ -6,22 +6,26 @@ are computed again only when something arrived, so that a quiet session costs no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from random import Random
 from typing import Final
 
 from spectui.core import speedup
 from spectui.core.passes import RequestPasses
 from spectui.core.profile import OFF, TuningProfile, is_ngram
-from spectui.core.segment import DraftTiming, Segment, SpeedEstimate, drafting_since
+from spectui.core.segment import DraftTiming, Segment, drafting_since
 from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, HistoryMark, HistoryView
-from spectui.lab.judging import predicted_curve, textbook_curve
+from spectui.lab.baseline import Plain
+from spectui.lab.judging import predicted_curve, textbook_curve, with_costs
 from spectui.lab.traffic import RateMeter, RequestResult, Traffic
 
 _SAMPLE_SECONDS: Final = 1.0
 _OUTPUT_CHARACTERS: Final = 4000
 _MARKS: Final = 100
+_REPLICATES: Final = 40
+"""Bootstrap draws behind the curve's interval: its width to about a tenth."""
 _MIN_POINT_PASSES: Final = 40
 """Passes from which a draft length gets its point in the chart."""
 
@@ -32,8 +36,7 @@ class Gauge:
     def __init__(self, profile: TuningProfile) -> None:
         self.segment = Segment(profile)
         self.traffic: Traffic | None = None
-        self.baseline: SpeedEstimate | None = None
-        self.baseline_source = ""
+        self.plain: Plain | None = None
         self.warming_up = False
         self.on_longer_draft: Callable[[int], None] | None = None
         """Told the longest draft seen, while the server's draft length is not known."""
@@ -50,6 +53,7 @@ class Gauge:
         self._history = HistoryView()
         self._curve = CurveView()
         self._curve_requests = -1
+        self._random = Random(1)  # noqa: S311  a reproducible bootstrap, no secret
         self._measured: dict[tuple[object, ...], dict[int, float]] = {}
 
     def begin(self, profile: TuningProfile, traffic: Traffic | None, drafting: DraftTiming | None) -> None:
@@ -61,10 +65,10 @@ class Gauge:
         self._curve_requests = -1
         self._dirty = True
 
-    def set_baseline(self, speed: SpeedEstimate | None, source: str) -> None:
+    def set_plain(self, plain: Plain | None) -> None:
         """Judge against this plain speed from now on; None where none is known."""
-        self.baseline, self.baseline_source = speed, source if speed else ""
-        self._history = replace(self._history, baseline=speed.aggregate.value if speed else None)
+        self.plain = plain
+        self._history = replace(self._history, baseline=plain.speed.aggregate.value if plain else None)
         self._curve_requests = -1
         self._dirty = True
 
@@ -151,12 +155,20 @@ class Gauge:
             self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
         bet = self.segment.bet(
             in_flight=self.traffic.in_flight() if self.traffic else (),
-            baseline=self.baseline,
-            baseline_source=self.baseline_source,
+            baseline=self.plain.speed if self.plain else None,
+            baseline_source=self.plain.source if self.plain else "",
             drafting=drafting_since(self._drafting_before, self._drafting),
         )
-        self._bet = replace(bet, live_tokens_per_second=live)
+        self._bet = replace(self._costed(bet), live_tokens_per_second=live)
         return self._bet
+
+    @property
+    def _verification(self) -> Mapping[int, float]:
+        return self.plain.v if self.plain else {}
+
+    def _costed(self, bet: BetView) -> BetView:
+        """The bet with what the full cost says about the running settings."""
+        return with_costs(bet, self._verification)
 
     def history(self) -> HistoryView:
         """Speed over the session; the same object while nothing was added."""
@@ -177,7 +189,8 @@ class Gauge:
         points = self._measured.setdefault(_comparable(profile), {})
         if bet.speedup_actual is not None and bet.passes >= _MIN_POINT_PASSES:
             points[speculation.draft_length] = bet.speedup_actual.value
-        predicted = predicted_curve(bet, profile)
+        replicates = self.segment.survival_replicates(_REPLICATES, self._random)
+        predicted = predicted_curve(bet, profile, self._verification, replicates)
         return CurveView(
             revision=self._curve.revision + 1,
             textbook=textbook_curve(bet, profile),

@@ -3,48 +3,93 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spectui.core import speedup
+from spectui.core.cost import USUAL_REST, CostModel, calibrated, split
+from spectui.core.prediction import full_curve
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.snapshot import BetView, CurvePoint
+from spectui.core.snapshot import BetView, CurvePoint, Estimate
 from spectui.core.verdict import Facts, Failure, Verdict, judge
 from spectui.lab.server import LaunchedServer, Server
 
 
-def predicted_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ...]:
+def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
+    """V, c and a usual u for the running settings; None until verification was probed and drafting timed."""
+    if bet.t1_ms is None or bet.c is None or not any(n > 1 for n in v):
+        return None
+    return CostModel(t1_ms=bet.t1_ms, c=bet.c, v=v, u=USUAL_REST * 2 / 3)
+
+
+def with_costs(bet: BetView, v: Mapping[int, float]) -> BetView:
+    """The bet with its predicted speedup and the split of its loss, where the costs are known."""
+    model = cost_model(bet, v)
+    tokens, drafted, measured = bet.tokens_per_pass, bet.drafted_per_pass, bet.pass_cost
+    if model is None or tokens is None or drafted is None or measured is None:
+        return bet
+    return replace(
+        bet,
+        speedup_predicted=tokens.value / model.pass_cost(drafted),
+        loss=split(model, tokens=tokens.value, drafted_per_pass=drafted, pass_cost=measured),
+    )
+
+
+def predicted_curve(
+    bet: BetView,
+    profile: TuningProfile,
+    v: Mapping[int, float] | None = None,
+    replicates: Sequence[Sequence[float]] = (),
+) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths, calibrated on what the running settings cost; empty where unknowable.
 
-    The calibrated price spreads the whole cost of a pass evenly over its drafted tokens. Verification grows
-    faster than evenly with the length, so for shorter drafts this reads low, as the textbook form reads high:
-    the truth lies between, and their geometric mean stands for it.
+    With V probed this is the full cost of each pass. Without, the price of a drafted token spreads the whole cost
+    of a pass evenly. Verification grows faster than evenly with the length, so for shorter drafts this reads low,
+    as the textbook form reads high: the truth lies between, and their geometric mean stands for it.
     """
-    price = None
-    if bet.pass_cost is not None and bet.drafted_per_pass:
-        price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
-    calibrated, upper = _curve(bet, profile, price), textbook_curve(bet, profile)
-    if not upper:
-        return calibrated
+    model = cost_model(bet, v or {})
+    shares = _shares(bet, profile)
+    if not shares or bet.pass_cost is None or not bet.drafted_per_pass:
+        return ()
+    if model is not None:
+        fitted = calibrated(model, drafted_per_pass=bet.drafted_per_pass, pass_cost=bet.pass_cost)
+        return full_curve(
+            shares,
+            bet.tokens_per_request or profile.traffic.max_tokens,
+            fitted.pass_cost,
+            replicates=replicates,
+            cost_error=_relative_error(bet.speedup_actual),
+        )
+    price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
+    low = () if price is None else speedup.curve(shares, price)
+    high = textbook_curve(bet, profile)
+    if not high:
+        return low
     now = profile.speculation.draft_length
     return tuple(
-        replace(low, speedup=math.sqrt(low.speedup * high.speedup)) if low.draft_length < now else low
-        for low, high in zip(calibrated, upper, strict=False)
+        replace(a, speedup=math.sqrt(a.speedup * b.speedup)) if a.draft_length < now else a
+        for a, b in zip(low, high, strict=False)
     )
 
 
 def textbook_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths with verification taken as free; empty where c is unknown."""
-    return _curve(bet, profile, bet.c)
+    shares = _shares(bet, profile)
+    return speedup.curve(shares, bet.c) if shares and bet.c is not None else ()
 
 
-def _curve(bet: BetView, profile: TuningProfile, price: float | None) -> tuple[CurvePoint, ...]:
-    speculation = profile.speculation
-    if price is None or not bet.fixed_length or not bet.survival:
-        return ()
+def _shares(bet: BetView, profile: TuningProfile) -> list[float]:
+    """S(1) to S(k); empty where drafts vary in length, so that other lengths cannot be told from this one."""
+    if not bet.fixed_length or not bet.survival:
+        return []
     shares = [row.survival for row in bet.survival]
-    shares += [0.0] * (speculation.draft_length - len(shares))
-    return speedup.curve(shares, price)
+    return shares + [0.0] * (profile.speculation.draft_length - len(shares))
+
+
+def _relative_error(estimate: Estimate | None) -> float:
+    if estimate is None or estimate.high is None or estimate.value <= 0:
+        return 0.0
+    return (estimate.high / estimate.value - 1) / 1.96
 
 
 def verdict_of(
@@ -54,10 +99,11 @@ def verdict_of(
     *,
     failures: Sequence[Failure] = (),
     traffic: bool = False,
+    predicted: Sequence[CurvePoint] = (),
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`."""
     speculation, actual = profile.speculation, bet.speedup_actual
-    best = speedup.best_point(predicted_curve(bet, profile))
+    best = speedup.best_point(predicted)
     facts = Facts(
         mode=speculation.mode,
         draft_length=speculation.draft_length,

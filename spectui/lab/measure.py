@@ -5,19 +5,21 @@ Uses the traffic, the segment and the verdict of the dashboard, so that both alw
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.segment import SpeedEstimate, drafting_since
+from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView
 from spectui.core.verdict import Finding
-from spectui.errors import SpectuiError, UsageError
+from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
+from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
-from spectui.lab.judging import verdict_of
+from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
+from spectui.lab.probe import ProbeResult, probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.store.baselines import BaselineStore
@@ -41,6 +43,8 @@ class Measurement:
     build: str | None = None
     argv: tuple[str, ...] = ()
     bets: dict[str, BetView] = field(default_factory=dict)
+    v: dict[str, Mapping[int, float]] = field(default_factory=dict)
+    """V(n) per workload, where the baseline probed it."""
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
@@ -50,7 +54,7 @@ class _Job:
     profile: TuningProfile
     workload: Workload
     requests: int
-    plain: SpeedEstimate | None
+    plain: Plain | None
 
 
 class Measurer:
@@ -95,6 +99,18 @@ class Measurer:
             await server.stop()
         return result
 
+    async def probe(self, profile: TuningProfile, tokens: Sequence[int]) -> ProbeResult:
+        """V(n) of a target: on our own server without speculation, or on the attached one as it is."""
+        server = await self._open(profile.without_speculation())
+        try:
+            if server.speculating:
+                self._progress(
+                    "this server speculates: its draft reads the new tokens too, so V(n) reads high"
+                )
+            return await probe(server.client, tokens)
+        finally:
+            await server.stop()
+
     async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
         profile, name = job.profile, job.workload.name
         before = server.drafting
@@ -106,15 +122,18 @@ class Measurer:
         try:
             await collector.send(server, prompts, requests=job.requests)
         finally:
+            plain = job.plain
+            v = plain.v if plain else {}
             bet = collector.segment.bet(
-                baseline=job.plain,
-                baseline_source="measured" if job.plain else "",
+                baseline=plain.speed if plain else None,
+                baseline_source=plain.source if plain else "",
                 drafting=drafting_since(before, server.drafting),
             )
-            result.bets[name] = bet
-        findings = verdict_of(bet, profile, server).findings
-        known = {f.code for f in result.findings}
-        result.findings += [f for f in findings if f.code not in known]
+            result.bets[name] = with_costs(bet, v)
+            result.v[name] = v
+        predicted = predicted_curve(bet, profile, v)
+        for finding in verdict_of(bet, profile, server, predicted=predicted).findings:
+            result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
 
     async def _open(self, profile: TuningProfile) -> Server:
         if profile.attached:
@@ -139,7 +158,7 @@ class Measurer:
 
     async def _baselines(
         self, one: TuningProfile, workloads: dict[str, Workload], order: Order
-    ) -> dict[str, SpeedEstimate]:
+    ) -> dict[str, Plain]:
         """Plain speed per workload: given, or measured on a server without speculation when asked for."""
         stated = one.baseline
         if stated.tokens_per_second is not None:
@@ -161,16 +180,22 @@ class Measurer:
                 raise UsageError(
                     f"{stated.url} speculates itself, so it is no baseline: name a server without"
                 )
+            v = await self._probe(server)
             return {
-                name: await self._plain(server, plain.with_traffic(workload=name), workload, order)
+                name: await self._plain(server, plain.with_traffic(workload=name), workload, order, v)
                 for name, workload in workloads.items()
             }
         finally:
             await server.stop()
 
     async def _plain(
-        self, server: Server, profile: TuningProfile, workload: Workload, order: Order
-    ) -> SpeedEstimate:
+        self,
+        server: Server,
+        profile: TuningProfile,
+        workload: Workload,
+        order: Order,
+        v: Mapping[int, float],
+    ) -> Plain:
         collector = Collector(
             profile,
             on_request=lambda n: self._progress(
@@ -184,11 +209,20 @@ class Measurer:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
-            baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment)
-        return speed
+            baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment, v)
+        return Plain(speed, "measured" if server.owned else "second server", v)
+
+    async def _probe(self, server: Server) -> Mapping[int, float]:
+        """V(n), once per server: it does not depend on the prompts."""
+        self._progress("probing what verification costs")
+        try:
+            return (await probe(server.client)).v
+        except ServerError as error:
+            self._progress(str(error))
+            return {}
 
 
-def bet_to_json(bet: BetView) -> dict[str, Any]:
+def bet_to_json(bet: BetView, v: Mapping[int, float]) -> dict[str, Any]:
     """One workload in the headless contract's names; unknown is null."""
     alpha, actual = bet.alpha, bet.speedup_actual
     return {
@@ -213,8 +247,20 @@ def bet_to_json(bet: BetView) -> dict[str, Any]:
         "speedup_high": actual.high if actual else None,
         "speedup_textbook": bet.speedup_textbook,
         "speedup_predicted": bet.speedup_predicted,
-        "cost": {"t1_ms": bet.t1_ms, "c": bet.c, "u": None, "v": None},
+        "round_cost": bet.pass_cost,
+        "cost": {
+            "t1_ms": bet.t1_ms,
+            "c": bet.c,
+            "u": _rest(bet),
+            "v": {str(n): value for n, value in v.items()} or None,
+        },
+        "loss": asdict(bet.loss) if bet.loss else None,
     }
+
+
+def _rest(bet: BetView) -> float | None:
+    """u: what the pass costs beyond drafting and verifying, in plain steps; None until both are known."""
+    return None if bet.loss is None else bet.loss.overhead + bet.loss.unexplained
 
 
 def measurement_to_json(result: Measurement) -> dict[str, Any]:
@@ -222,9 +268,15 @@ def measurement_to_json(result: Measurement) -> dict[str, Any]:
     return {
         "build": result.build,
         "argv": list(result.argv) or None,
-        "workloads": {name: bet_to_json(bet) for name, bet in result.bets.items()},
+        "workloads": {name: bet_to_json(bet, result.v.get(name, {})) for name, bet in result.bets.items()},
         "findings": [finding_to_json(f) for f in result.findings],
     }
+
+
+def probe_to_json(result: ProbeResult) -> dict[str, Any]:
+    """The object of `spectui probe --json`; a point that could not be measured is null."""
+    v: dict[str, float | None] = {str(n): value for n, value in sorted(result.v.items())}
+    return {"t1_ms": result.t1_ms, "v": v | {str(n): None for n in result.dropped}}
 
 
 def finding_to_json(finding: Finding) -> dict[str, Any]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
-from spectui.errors import UsageError
+from spectui.errors import ServerError, UsageError
 from spectui.lab import baseline
+from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
+from spectui.lab.probe import probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.workloads import Workload, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
@@ -39,32 +42,33 @@ class PlainSpeed:
         self._on_note = on_note
         self._measured_here: set[BaselineKey] = set()
 
-    async def recall(self, profile: TuningProfile) -> tuple[SpeedEstimate, str] | None:
+    async def recall(self, profile: TuningProfile) -> Plain | None:
         """A stated speed, or the one measured before under the same conditions, with where it comes from."""
         if profile.baseline.tokens_per_second is not None:
-            return baseline.given(profile.baseline.tokens_per_second), "given"
+            return baseline.given(profile.baseline.tokens_per_second)
         if profile.attached:
             return None
         plan = await self._launcher.plan(profile.without_speculation())
         workload = await asyncio.to_thread(load_workload, profile.traffic)
         key = baseline.key_for(plan, workload)
-        speed = await asyncio.to_thread(baseline.remembered, self._store, key)
-        if speed is None:
-            return None
-        return speed, "measured" if key in self._measured_here else "remembered"
+        known = await asyncio.to_thread(baseline.remembered, self._store, key)
+        if known is not None and key in self._measured_here:
+            return replace(known, source="measured")
+        return known
 
-    async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> SpeedEstimate:
-        """Start `server`, made from a plan without speculation, measure and remember it. Ends nothing."""
+    async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Plain:
+        """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing."""
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
         speed, measured = await self._on(server, workload, plan.profile)
+        v = await self._probe(server)
         key = baseline.key_for(plan, workload)
-        await asyncio.to_thread(baseline.remember, self._store, key, speed, measured)
+        await asyncio.to_thread(baseline.remember, self._store, key, speed, measured, v)
         self._measured_here.add(key)
-        return speed
+        return Plain(speed, "measured", v)
 
-    async def measure_second(self, profile: TuningProfile, url: str) -> SpeedEstimate:
+    async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
         """Measure on somebody's second server. Raises UsageError when that one speculates too."""
         plain = profile.without_speculation().with_server(url=url)
         self._on_note(f"baseline: asking {url}")
@@ -75,9 +79,22 @@ class PlainSpeed:
                 raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
+            v = await self._probe(second)
         finally:
             await second.stop()
-        return speed
+        return Plain(speed, "second server", v)
+
+    async def _probe(self, server: Server) -> dict[int, float]:
+        """V(n) on a server that does not speculate; empty where the server cannot be probed."""
+        try:
+            found = await probe(
+                server.client,
+                on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
+            )
+        except ServerError as error:
+            self._on_note(str(error))
+            return {}
+        return found.v
 
     async def _on(
         self, server: Server, workload: Workload, plain: TuningProfile

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 from spectui.core.snapshot import (
     BetView,
+    CurveView,
     MachineView,
     ServerState,
     ServerView,
@@ -54,7 +55,7 @@ class SnapshotReader:
             bet=bet,
             history=session.gauge.history(),
             curve=curve,
-            verdict=_kept(last.verdict, self._verdict(bet)),
+            verdict=_kept(last.verdict, self._verdict(bet, curve)),
             machine=_kept(last.machine, self.machine),
             output=session.gauge.output,
             log_tail=_kept(last.log_tail, self._log()),
@@ -99,13 +100,14 @@ class SnapshotReader:
             profile_name=self.profile_name,
         )
 
-    def _verdict(self, bet: BetView) -> Verdict:
+    def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
         session = self._session
         return verdict_of(
             bet,
             session.gauge.segment.profile,
             session.server,
             failures=session.failures,
+            predicted=curve.predicted,
             traffic=session.traffic_state is not TrafficState.OFF,
         )
 

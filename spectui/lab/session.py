@@ -308,7 +308,7 @@ class Session:
         profile = self.staging.running or self.staging.staged
         stated = profile.baseline
         if stated.tokens_per_second is not None:
-            self.gauge.set_baseline(baseline.given(stated.tokens_per_second), "given")
+            self.gauge.set_plain(baseline.given(stated.tokens_per_second))
         elif stated.url is not None:
             if measure:
                 await self._measure_second(profile, stated.url)
@@ -326,10 +326,10 @@ class Session:
         """Judge against what is known without measuring; a second server's speed stays known."""
         known = await self._plain.recall(profile)
         if known is not None:
-            self.gauge.set_baseline(*known)
+            self.gauge.set_plain(known)
         elif not profile.attached:
-            self.gauge.set_baseline(None, "")
-        return self.gauge.baseline is not None
+            self.gauge.set_plain(None)
+        return self.gauge.plain is not None
 
     async def _measure_plain(self, profile: TuningProfile) -> None:
         """Run the same server without speculation, measure it, and end it."""
@@ -341,16 +341,16 @@ class Session:
         self.gauge.begin(plan.profile, None, None)
         self.gauge.mark(self.t, "baseline")
         try:
-            speed = await self._plain.measure(plan, server, self._log_file)
+            plain = await self._plain.measure(plan, server, self._log_file)
         finally:
             with suppress(SpectuiError):
                 await self._stop_server()
-        self.gauge.set_baseline(speed, "measured")
+        self.gauge.set_plain(plain)
 
     async def _measure_second(self, profile: TuningProfile, url: str) -> None:
         await self._stop_traffic()
         self._measuring = True
-        self.gauge.set_baseline(await self._plain.measure_second(profile, url), "second server")
+        self.gauge.set_plain(await self._plain.measure_second(profile, url))
         self._measuring = False
         await self._resume()
 

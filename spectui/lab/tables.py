@@ -59,6 +59,19 @@ def measurement_table(data: dict[str, Any]) -> str:
     return "\n".join([f"build {data['build'] or UNKNOWN}", columns(head, rows), *findings])
 
 
+def probe_table(data: dict[str, Any]) -> str:
+    """`spectui probe` for people: V(n), and what it is per token."""
+    rows = [
+        (n, number(v), UNKNOWN if v is None else number(v / int(n)), _bar(v)) for n, v in data["v"].items()
+    ]
+    head = ("tokens", "V, plain steps", "per token", "")
+    return f"one plain step: {data['t1_ms']:.1f} ms\n{columns(head, rows)}"
+
+
+def _bar(value: float | None) -> str:
+    return "" if value is None else "#" * min(60, round(4 * value))
+
+
 def _alpha(workload: dict[str, Any]) -> str:
     if workload["alpha"] is None:
         return UNKNOWN

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 import httpx
 
+from spectui.core.passes import CumulativeTimings
 from spectui.errors import ServerError, ServerGone, UsageError
 from spectui.llama.address import server_address
 from spectui.llama.sse import SseSplitter
@@ -31,6 +32,7 @@ from spectui.llama.wire import (
     StreamReader,
     error_of,
     parse_object,
+    read_timings,
 )
 
 __all__ = [
@@ -88,6 +90,7 @@ class LlamaClient:
         self._clock = clock
         self._open: set[OpenStream] = set()
         limits = timeouts or Timeouts()
+        self._silence = limits.silence
 
         def http(read: float, *, kept: int) -> httpx.AsyncClient:
             return httpx.AsyncClient(
@@ -168,13 +171,29 @@ class LlamaClient:
             raise ServerError(f"{self.base_url}/v1/models lists no models; is this a llama-server?")
         return tuple(ModelInfo.read(model) for model in listed if isinstance(model, dict))
 
-    async def tokenize(self, text: str) -> int:
-        """Number of tokens of `text` in the target's vocabulary, without special tokens."""
+    async def token_ids(self, text: str) -> tuple[int, ...]:
+        """Tokens of `text` in the target's vocabulary, without special tokens."""
         body = await self._call("POST", "/tokenize", data={"content": text})
         tokens = parse_object(body).get("tokens")
-        if not isinstance(tokens, list):
+        if not isinstance(tokens, list) or not all(isinstance(t, int) for t in tokens):
             raise ServerError(f"{self.base_url}/tokenize returned no tokens; is this a llama-server?")
-        return len(tokens)
+        return tuple(tokens)
+
+    async def prompt_only(self, tokens: Sequence[int], *, slot: int) -> CumulativeTimings:
+        """Process a prompt given as tokens, reusing what the slot has cached, and predict one token."""
+        data = {
+            "prompt": list(tokens),
+            "n_predict": 1,
+            "cache_prompt": True,
+            "id_slot": slot,
+            "temperature": 0,
+            "stream": False,
+        }
+        body = parse_object(await self._call("POST", "/completion", data=data, timeout=self._silence))
+        timings = body.get("timings")
+        if timings is None:
+            raise ServerError(f"{self.base_url}/completion reports no timings; is this a llama-server?")
+        return read_timings(timings)
 
     @asynccontextmanager
     async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[StreamEvent]]:
@@ -225,8 +244,15 @@ class LlamaClient:
     async def _get(self, path: str) -> bytes:
         return await self._call("GET", path)
 
-    async def _call(self, method: str, path: str, *, data: Mapping[str, Any] | None = None) -> bytes:
-        status, body = await self._fetch(method, path, data=data)
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        data: Mapping[str, Any] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  httpx takes it
+    ) -> bytes:
+        status, body = await self._fetch(method, path, data=data, timeout=timeout)
         if status != 200:
             raise error_of(status, _object_or_none(body), where=self.base_url + path)
         return body

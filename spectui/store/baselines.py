@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -103,6 +103,8 @@ class Baseline:
     """Tokens that it was measured over."""
     t1_ms: Annotated[float, Gt(0)] | None = None
     """T1, a plain decode step, in milliseconds."""
+    v: dict[int, Annotated[float, Gt(0)]] = field(default_factory=dict)
+    """V(n), a pass over n tokens in plain steps, where it was probed in the same life."""
     measured_at: Annotated[float, Ge(0)]
     """Seconds since 1970."""
 

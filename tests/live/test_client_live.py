@@ -116,7 +116,7 @@ async def test_what_the_server_says_about_itself(live: Live) -> None:
     slots = await live.client.slots()
     assert [slot.speculative for slot in slots] == [True, True]
     assert ("draft-simple",) in [slot.types for slot in slots]
-    assert await live.client.tokenize("def quicksort(arr):\n") == 8
+    assert len(await live.client.token_ids("def quicksort(arr):\n")) == 8
     assert len(await live.client.models()) == 1
 
 

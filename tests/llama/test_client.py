@@ -207,7 +207,7 @@ async def test_refusals_are_the_same_for_control_and_stream(
 @pytest.mark.parametrize("options", [{"html": "<html>hello</html>"}, {"json": {"a": 1}}, {"content": b""}])
 async def test_what_is_no_llama_server_is_named_so(options: dict[str, object]) -> None:
     async with answering(200, **options) as client:
-        for call in (client.slots(), client.models(), client.tokenize("x"), collect(client, CHAT)):
+        for call in (client.slots(), client.models(), client.token_ids("x"), collect(client, CHAT)):
             with pytest.raises(ServerError, match="llama-server"):
                 await call
 
@@ -261,7 +261,7 @@ async def test_control_answers() -> None:
         first, second = await client.models()
         assert (first.name, first.status) == ("a", None)
         assert (second.status, second.args) == ("loaded", ("llama-server", "-m", "x"))
-        assert await client.tokenize("text") == 3
+        assert len(await client.token_ids("text")) == 3
         assert (await client.props()).total_slots == 2
         assert await client.metrics_text() == "llamacpp:n_decode_total 3\n"
 
