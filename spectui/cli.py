@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
@@ -49,6 +50,20 @@ class _Numbers(click.ParamType[tuple[int, ...]]):
         if not all(self._low <= n <= self._high for n in numbers):
             self.fail(f"{value!r}: each number must be from {self._low} to {self._high}", param, ctx)
         return tuple(dict.fromkeys(numbers))
+
+
+class _Real(click.FloatRange):
+    """A finite number in a range; NaN would pass every comparison."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
+_SPEED: Final = _Real(1e-3, 1e7)
+_TOKENS: Final = click.IntRange(0, 10**12)
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,11 +114,11 @@ def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
 
 
 @cli.command()
-@click.option("--alpha", type=click.FloatRange(0, 1), required=True, help="Per-token acceptance.")
-@click.option("--c", type=click.FloatRange(0), required=True, help="Cost of a draft token in plain steps.")
+@click.option("--alpha", type=_Real(0, 1), required=True, help="Per-token acceptance.")
+@click.option("--c", type=_Real(0, 1000), required=True, help="Cost of a draft token in plain steps.")
 @click.option("--k", "lengths", type=_Numbers(1, 64), default="1,2,4,8,16", show_default=True)
 @click.option("--v", "v_file", type=click.Path(), help='JSON file with V(n) in plain steps: {"2": 1.07, ...}')
-@click.option("--u", type=click.FloatRange(0), help="Fixed rest of a pass in plain steps.")
+@click.option("--u", type=_Real(0, 1000), help="Fixed rest of a pass in plain steps.")
 @JSON_OPTION
 def predict(
     alpha: float, c: float, lengths: tuple[int, ...], v_file: str | None, u: float | None, *, as_json: bool
@@ -170,6 +185,57 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
     profile = _target(target)
     result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
     _print(probe_to_json(result), as_json=as_json, table=probe_table)
+
+
+@cli.command()
+@click.option("--baseline", type=_SPEED, metavar="TPS", help="Plain speed on the same prompts.")
+@click.option("--measured", type=_SPEED, metavar="TPS", help="Speed with speculation.")
+@click.option("--k", "draft_length", type=click.IntRange(1, 1024), help="Draft length.")
+@click.option("--ratio", type=_Real(0, 1), help="Acceptance ratio, as servers print it.")
+@click.option("--p-min", type=_Real(0, 1), help="p_min that it ran with.  [default: 0, or the log's]")
+@click.option("--c", type=_Real(0, 1000), help="Cost of a draft token in plain steps.")
+@click.option("--drafted", type=_TOKENS, help="Drafted tokens in all.")
+@click.option("--accepted", type=_TOKENS, help="Accepted tokens in all.")
+@click.option("--predicted", type=_TOKENS, help="Generated tokens in all.")
+@click.option(
+    "--slots", type=click.IntRange(1, 256), default=1, show_default=True, help="Slots busy at once."
+)
+@click.option("--v", "v_file", type=click.Path(), help='JSON file with V(n) in plain steps: {"2": 1.07, ...}')
+@click.option("--log", type=click.Path(), metavar="FILE", help="A server's log, of any build.")
+@click.option("--passes", type=click.Path(), metavar="FILE", help="Passes, one JSON object per line.")
+@JSON_OPTION
+def explain(
+    *, v_file: str | None, log: str | None, passes: str | None, as_json: bool, **numbers: Any
+) -> None:
+    """Explain why a bet wins or loses, from numbers, a server's log or a file of passes."""
+    from spectui.lab import explaining  # noqa: PLC0415
+    from spectui.lab.predicting import read_v  # noqa: PLC0415
+
+    if log is not None and passes is not None:
+        raise UsageError("give --log or --passes, not both")
+    given = explaining.Given(v=read_v(v_file) if v_file else {}, **numbers)
+    if log is not None:
+        result = explaining.explain_log(given, log)
+    elif passes is not None:
+        result = explaining.explain_passes(given, passes)
+    else:
+        result = explaining.explain_numbers(given)
+    _print(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
+
+
+@cli.command()
+@click.argument("command")
+@click.option("--server", type=click.Path(), metavar="BINARY", help="The llama-server it is meant for.")
+@click.option("--help-text", type=click.Path(), metavar="FILE", help="Saved output of llama-server --help.")
+@JSON_OPTION
+def check(command: str, *, server: str | None, help_text: str | None, as_json: bool) -> None:
+    """Check a pasted llama-server command line, and print it corrected."""
+    from spectui.lab import checking  # noqa: PLC0415
+
+    checked, ok = checking.check(command, server=server, help_text=help_text, environ=os.environ)
+    _print(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
+    if not ok:
+        sys.exit(1)
 
 
 @cli.group()

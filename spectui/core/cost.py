@@ -80,15 +80,12 @@ def calibrated(model: CostModel, *, drafted_per_pass: float, pass_cost: float) -
     """Explain what one speculating run costs beyond V and c.
 
     Up to the usual rest it is u; beyond that it grows with the rows (checked on models with a large vocabulary,
-    where the probe reads low in proportion to n). A run that is cheaper than V and c leaves both at 0: c is then
-    overstated, since drafting overlaps, and is lowered to fit.
+    where the probe reads low in proportion to n). A run that is cheaper than V and c say lowers both.
     """
     bare = CostModel(t1_ms=model.t1_ms, c=model.c, v=model.v, steps=model.steps)
     surplus = pass_cost - bare.pass_cost(drafted_per_pass)
     if surplus < 0:
-        steps = bare.drafting(drafted_per_pass) / model.c if model.c > 0 else 0.0
-        lower = max(0.0, model.c + surplus / steps) if steps else model.c
-        return CostModel(t1_ms=model.t1_ms, c=lower, v=model.v, steps=model.steps, u_source=Source.FITTED)
+        return _cheaper(bare, drafted_per_pass, pass_cost)
     fixed = min(surplus, USUAL_REST)
     per_row = (surplus - fixed) / drafted_per_pass if drafted_per_pass > 0 else 0.0
     return CostModel(
@@ -100,6 +97,17 @@ def calibrated(model: CostModel, *, drafted_per_pass: float, pass_cost: float) -
         u_source=Source.FITTED,
         steps=model.steps,
     )
+
+
+def _cheaper(bare: CostModel, drafted_per_pass: float, pass_cost: float) -> CostModel:
+    """V and c lowered by one factor, so that they meet a run that is cheaper than both say.
+
+    Drafting overlaps with other work, and the probe is noisy: what is above the plain step shrinks alike.
+    """
+    above = bare.pass_cost(drafted_per_pass) - 1
+    factor = max(0.0, pass_cost - 1) / above if above > 0 else 1.0
+    v = {n: 1 + (value - 1) * factor for n, value in bare.v.items()}
+    return CostModel(t1_ms=bare.t1_ms, c=bare.c * factor, v=v, steps=bare.steps, u_source=Source.FITTED)
 
 
 def split(model: CostModel, *, tokens: float, drafted_per_pass: float, pass_cost: float) -> LossSplit:

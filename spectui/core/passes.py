@@ -83,6 +83,15 @@ class RequestPasses:
         """Tokens that target passes committed: all but the free first one."""
         return max(0, self.predicted_n - _FREE_TOKENS)
 
+    def cut_amid(self, longest: int) -> bool:
+        """Whether a draft was shorter than `longest` where the request's end was still out of its reach."""
+        left = self.committed
+        for step in self.passes:
+            if step.apart and step.drafted < longest and left > longest + 1:
+                return True
+            left -= step.committed
+        return False
+
     @property
     def target_passes(self) -> int:
         """Number of target passes, groups counted by their size."""

@@ -16,7 +16,7 @@ from typing import Final
 from spectui.core import acceptance, speedup
 from spectui.core.acceptance import RequestSums
 from spectui.core.passes import RequestPasses
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.stats import Ratio, RatioSums, ratio
 
@@ -158,18 +158,26 @@ class Segment:
             baseline_source=baseline_source,
             fixed_length=self.fixed_length,
             tokens_per_request=self._committed / self._requests if self._requests else None,
-            t1_ms=1000 / baseline.per_stream.value if baseline else None,
+            t1_ms=self._t1_ms(baseline),
             speedup_actual=actual if speculating else None,
             survival=acceptance.survival(clusters) if drafted else (),
         )
         if not speculating or tokens is None:
             return view
-        k = self.profile.speculation.draft_length
+        mean = drafted / passes if passes else 0.0
+        drafts = self.profile.speculation.draft_length if self.fixed_length else mean
         return replace(
             view,
             pass_cost=tokens.value / actual.value if actual else None,
-            speedup_textbook=None if c is None else speedup.textbook_speedup(tokens.value, k, c),
+            speedup_textbook=None if c is None else speedup.textbook_speedup(tokens.value, drafts, c),
         )
+
+    def _t1_ms(self, baseline: SpeedEstimate | None) -> float | None:
+        """T1; a stated speed over several streams does not say what one step takes."""
+        stated = baseline is not None and baseline.relative_error is None
+        if baseline is None or (stated and self.profile.traffic.concurrency > 1):
+            return None
+        return 1000 / baseline.per_stream.value
 
     def _first_token(self, in_flight: Sequence[RequestPasses]) -> float | None:
         times = self._first_token_ms + [r.ttft_ms for r in in_flight if r.ttft_ms is not None]
@@ -210,7 +218,7 @@ class Segment:
 def longest_draft(profile: TuningProfile) -> int:
     """Positions that a draft of these settings can have; n-gram modes have their own length."""
     speculation = profile.speculation
-    if speculation.mode.startswith("ngram-"):
+    if is_ngram(speculation.mode):
         return min(64, speculation.ngram_length or 64)
     return speculation.draft_length
 

@@ -15,16 +15,13 @@ from spectui.core.snapshot import CurvePoint
 CURVE_LENGTHS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 """Draft lengths that a curve is drawn through, for a logarithmic axis."""
 
-WORTHWHILE: Final = 1.05
-"""Speedup from which a setting is called better; below it restarts vary more than the gain."""
-
 
 def expected_tokens(alpha: float, draft_length: int) -> float:
     """E = 1 + alpha + ... + alpha^k, tokens per target pass (Leviathan et al. 2023, eq. 1)."""
     return math.fsum(alpha**j for j in range(draft_length + 1))
 
 
-def textbook_speedup(tokens: float, draft_length: int, c: float) -> float:
+def textbook_speedup(tokens: float, draft_length: float, c: float) -> float:
     """E / (1 + k c) in plain steps (Leviathan et al. 2023, theorem 3.8); verification is taken as free."""
     return tokens / (1 + draft_length * c)
 
@@ -94,11 +91,25 @@ def best_point(points: Sequence[CurvePoint]) -> CurvePoint | None:
 def verification_cost(measured: Mapping[int, float], tokens: int) -> float:
     """V(n) from points measured in plain steps, V(1) = 1.
 
-    Linear between points; beyond the last one along the last segment.
+    Linear between points, never falling: a pass over more tokens is not cheaper, only noisier. Beyond the last
+    point it goes on at the mean slope of the points' upper half.
     """
-    points = sorted({1: 1.0, **measured}.items())
+    points = _rising(measured)
     if len(points) == 1:
         return 1.0
-    right = next((i for i, (n, _) in enumerate(points) if n >= tokens and i > 0), len(points) - 1)
+    last = points[-1]
+    if tokens > last[0]:
+        middle = points[len(points) // 2 - 1 if len(points) > 1 else 0]
+        slope = (last[1] - middle[1]) / (last[0] - middle[0])
+        return last[1] + slope * (tokens - last[0])
+    right = next(i for i, (n, _) in enumerate(points) if n >= tokens and i > 0)
     (n0, v0), (n1, v1) = points[right - 1], points[right]
     return v0 + (v1 - v0) * (tokens - n0) / (n1 - n0)
+
+
+def _rising(measured: Mapping[int, float]) -> list[tuple[int, float]]:
+    """The points in order of n, each at least as high as those before it."""
+    points: list[tuple[int, float]] = []
+    for n, v in sorted({**measured, 1: 1.0}.items()):
+        points.append((n, max(v, points[-1][1]) if points else v))
+    return points

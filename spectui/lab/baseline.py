@@ -14,6 +14,7 @@ from typing import Final
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
+from spectui.errors import PromptsError
 from spectui.lab.collect import Collector
 from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import Server
@@ -67,6 +68,10 @@ async def measure_plain(
         if on_progress is not None:
             on_progress(segment.requests, speed)
         if speed is None:
+            if rounds >= MAX_ROUNDS:
+                raise PromptsError(
+                    f"workload {workload.name}: no answer was long enough to measure a speed on"
+                )
             continue
         narrow = speed.relative_error is not None and speed.relative_error <= NARROW
         enough = segment.bet().tokens >= ENOUGH_TOKENS

@@ -21,11 +21,14 @@ class Collector:
         *,
         on_token: Callable[[int, float], None] | None = None,
         on_request: Callable[[int], None] | None = None,
+        fixed_length: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.segment = Segment(profile)
+        self.segment = Segment(profile, fixed_length=fixed_length)
         self.longest_draft = 0
         """Longest draft seen in any answer, in tokens."""
+        self.cut_amid = False
+        """Whether drafts were seen to vary in length, as p_min makes them."""
         self._profile = profile
         self._on_token = on_token
         self._on_request = on_request
@@ -67,6 +70,7 @@ class Collector:
         """Counted requests that ran to their end enter the segment."""
         drafts = [p.drafted for p in result.passes.passes if p.apart]
         self.longest_draft = max([self.longest_draft, *drafts])
+        self.cut_amid = self.cut_amid or result.passes.cut_amid(self.longest_draft)
         if result.counted and result.passes.completed:
             self.segment.add(result.passes)
             if self._on_request is not None:

@@ -12,9 +12,8 @@ from random import Random
 from typing import Final
 
 from spectui.core import speedup
-from spectui.core.passes import RequestPasses
-from spectui.core.profile import OFF, TuningProfile, is_ngram
-from spectui.core.segment import DraftTiming, Segment, drafting_since
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import DraftTiming, Segment, drafting_since, longest_draft
 from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
@@ -81,8 +80,6 @@ class Gauge:
     def know_length(self, profile: TuningProfile) -> None:
         """Begin the segment anew with settings that now name the draft length."""
         self.segment = Segment(profile)
-        if self.traffic is not None:
-            self.traffic.draft_length = profile.speculation.draft_length
         self._dirty = True
 
     def pause(self) -> None:
@@ -130,7 +127,7 @@ class Gauge:
         if longest > self._longest:
             self._longest = longest
             self.on_longer_draft(longest)
-        if self.segment.fixed_length and _cut_amid(result.passes, longest):
+        if self.segment.fixed_length and result.passes.cut_amid(longest):
             self.segment = Segment(self.segment.profile, fixed_length=False)
 
     @property
@@ -145,6 +142,8 @@ class Gauge:
             self._series.add(t, live)
             self._last_sample = t
             self._history = replace(self._history, points=self._series.snapshot())
+        if self._bet.live_tokens_per_second != live:
+            self._bet = replace(self._bet, live_tokens_per_second=live)
         if not self._dirty:
             return self._bet
         self._dirty = False
@@ -188,27 +187,17 @@ class Gauge:
             return replace(self._curve, revision=self._curve.revision + 1, now=None)
         points = self._measured.setdefault(_comparable(profile), {})
         if bet.speedup_actual is not None and bet.passes >= _MIN_POINT_PASSES:
-            points[speculation.draft_length] = bet.speedup_actual.value
+            points[longest_draft(profile)] = bet.speedup_actual.value
         replicates = self.segment.survival_replicates(_REPLICATES, self._random)
         predicted = predicted_curve(bet, profile, self._verification, replicates)
         return CurveView(
             revision=self._curve.revision + 1,
-            textbook=textbook_curve(bet, profile),
+            textbook=textbook_curve(bet),
             predicted=predicted,
             measured=tuple(CurvePoint(draft_length=k, speedup=s) for k, s in sorted(points.items())),
-            now=None if is_ngram(speculation.mode) else speculation.draft_length,
+            now=longest_draft(profile),
             best=speedup.best_point(predicted),
         )
-
-
-def _cut_amid(request: RequestPasses, longest: int) -> bool:
-    """Whether a draft was shorter than the longest where the request's end was still out of its reach."""
-    left = request.committed
-    for step in request.passes:
-        if step.apart and step.drafted < longest and left > longest + 1:
-            return True
-        left -= step.committed
-    return False
 
 
 def _comparable(profile: TuningProfile) -> tuple[object, ...]:
@@ -219,6 +208,8 @@ def _comparable(profile: TuningProfile) -> tuple[object, ...]:
         speculation.mode,
         speculation.draft_model,
         speculation.p_min,
+        speculation.draft_min,
+        speculation.ngram_lookup,
         profile.sampling.temperature,
         traffic.workload,
         traffic.prompts,

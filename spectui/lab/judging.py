@@ -48,7 +48,7 @@ def predicted_curve(
     as the textbook form reads high: the truth lies between, and their geometric mean stands for it.
     """
     model = cost_model(bet, v or {})
-    shares = _shares(bet, profile)
+    shares = _shares(bet)
     if not shares or bet.pass_cost is None or not bet.drafted_per_pass:
         return ()
     if model is not None:
@@ -62,7 +62,7 @@ def predicted_curve(
         )
     price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
     low = () if price is None else speedup.curve(shares, price)
-    high = textbook_curve(bet, profile)
+    high = textbook_curve(bet)
     if not high:
         return low
     now = profile.speculation.draft_length
@@ -72,18 +72,17 @@ def predicted_curve(
     )
 
 
-def textbook_curve(bet: BetView, profile: TuningProfile) -> tuple[CurvePoint, ...]:
+def textbook_curve(bet: BetView) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths with verification taken as free; empty where c is unknown."""
-    shares = _shares(bet, profile)
+    shares = _shares(bet)
     return speedup.curve(shares, bet.c) if shares and bet.c is not None else ()
 
 
-def _shares(bet: BetView, profile: TuningProfile) -> list[float]:
+def _shares(bet: BetView) -> list[float]:
     """S(1) to S(k); empty where drafts vary in length, so that other lengths cannot be told from this one."""
     if not bet.fixed_length or not bet.survival:
         return []
-    shares = [row.survival for row in bet.survival]
-    return shares + [0.0] * (profile.speculation.draft_length - len(shares))
+    return [row.survival for row in bet.survival]
 
 
 def _relative_error(estimate: Estimate | None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ from spectui.llama.capabilities import Capabilities
 from spectui.llama.ready import free_port
 
 HOST: Final = "127.0.0.1"
+_KEY_VARIABLE: Final = "LLAMA_API_KEY"
+"""Variable that llama-server reads its key from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class LaunchPlan:
     inherited_names: tuple[str, ...]
     """LLAMA_ARG_* variables found in our environment."""
     port: int
+    api_key: str | None = field(default=None, repr=False)
+    """Key that the server asks for; it travels in its environment, never on the command line."""
 
     @property
     def command(self) -> str:
@@ -55,7 +59,12 @@ class Launcher:
         port = profile.server.port or free_port(HOST)
         argv = build_argv(profile, capabilities, binary=str(binary), port=port, host=HOST)
         _require_models(profile)
-        environment, names = child_environment(self._environ, inherit=profile.server.inherit_llama_env)
+        environment, names = child_environment(
+            self._environ, inherit=profile.server.inherit_llama_env, caps=capabilities
+        )
+        key = self._environ.get(profile.server.api_key_env or "")
+        if key:
+            environment[_KEY_VARIABLE] = key
         return LaunchPlan(
             profile=profile,
             binary=binary,
@@ -64,6 +73,7 @@ class Launcher:
             environment=environment,
             inherited_names=names,
             port=port,
+            api_key=key or (environment.get(_KEY_VARIABLE) if profile.server.inherit_llama_env else None),
         )
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
+from spectui.core.secrets import redacted
 from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView
 from spectui.core.verdict import Finding
@@ -22,6 +23,7 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
+from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
 
 Progress = Callable[[str], None]
@@ -55,6 +57,7 @@ class _Job:
     workload: Workload
     requests: int
     plain: Plain | None
+    fixed_length: bool | None
 
 
 class Measurer:
@@ -87,9 +90,11 @@ class Measurer:
             build=server.build, argv=server.plan.argv if isinstance(server, LaunchedServer) else ()
         )
         try:
-            known = await self._settings_of(server, next(iter(workloads.values())))
+            known, fixed_length = await self._settings_of(server, next(iter(workloads.values())))
             for name, workload in workloads.items():
-                job = _Job(known.with_traffic(workload=name), workload, order.requests, plain.get(name))
+                job = _Job(
+                    known.with_traffic(workload=name), workload, order.requests, plain.get(name), fixed_length
+                )
                 await self._workload(server, job, result)
         except SpectuiError as error:
             result.failure = await server.explain(error)
@@ -115,7 +120,9 @@ class Measurer:
         profile, name = job.profile, job.workload.name
         before = server.drafting
         collector = Collector(
-            profile, on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests")
+            profile,
+            fixed_length=job.fixed_length,
+            on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests"),
         )
         prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         server.profile = profile
@@ -135,10 +142,13 @@ class Measurer:
         for finding in verdict_of(bet, profile, server, predicted=predicted).findings:
             result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
 
-    async def _open(self, profile: TuningProfile) -> Server:
+    async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:
+        """Start or attach; the key is sent to the address `key_of` only, it belongs to that server."""
         if profile.attached:
             self._progress(f"attaching to {profile.server.url}")
-            attached = AttachedServer(profile, api_key=self._api_key)
+            mine = key_of is None or same_origin(key_of, profile.server.url or "")
+            key = self._api_key if mine else None
+            attached = AttachedServer(profile, api_key=key)
             await attached.connect()
             return attached
         plan = await self._launcher.plan(profile)
@@ -147,14 +157,15 @@ class Measurer:
         await server.start()
         return server
 
-    async def _settings_of(self, server: Server, workload: Workload) -> TuningProfile:
-        """The settings that are measured; an attached server's draft length is learnt from one answer."""
+    async def _settings_of(self, server: Server, workload: Workload) -> tuple[TuningProfile, bool | None]:
+        """The settings that are measured, and whether drafts have one length, where only an answer can tell."""
         if not isinstance(server, AttachedServer) or server.length_known:
-            return server.profile
+            return server.profile, None
         self._progress("finding out the draft length")
         answer = Collector(server.profile.with_traffic(concurrency=1))
         await answer.send(server, PromptOrder(workload), requests=1, draft_length_known=False)
-        return server.profile.with_speculation(draft_length=max(1, answer.longest_draft))
+        learnt = server.profile.with_speculation(draft_length=min(64, max(1, answer.longest_draft)))
+        return learnt, not answer.cut_amid and server.profile.speculation.fixed_length
 
     async def _baselines(
         self, one: TuningProfile, workloads: dict[str, Workload], order: Order
@@ -174,7 +185,7 @@ class Measurer:
         plain = one.without_speculation()
         if stated.url is not None:
             plain = plain.with_server(url=stated.url)
-        server = await self._open(plain)
+        server = await self._open(plain, key_of=one.server.url or "none")
         try:
             if server.speculating:
                 raise UsageError(
@@ -209,7 +220,10 @@ class Measurer:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
-            baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment, v)
+            try:
+                baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment, v)
+            except SpectuiError as error:
+                self._progress(str(error))
         return Plain(speed, "measured" if server.owned else "second server", v)
 
     async def _probe(self, server: Server) -> Mapping[int, float]:
@@ -267,7 +281,7 @@ def measurement_to_json(result: Measurement) -> dict[str, Any]:
     """The whole object of `spectui measure --json`."""
     return {
         "build": result.build,
-        "argv": list(result.argv) or None,
+        "argv": list(redacted(result.argv)) or None,
         "workloads": {name: bet_to_json(bet, result.v.get(name, {})) for name, bet in result.bets.items()},
         "findings": [finding_to_json(f) for f in result.findings],
     }

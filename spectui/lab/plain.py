@@ -13,13 +13,14 @@ from pathlib import Path
 
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
-from spectui.errors import ServerError, UsageError
+from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
 from spectui.lab.probe import probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.workloads import Workload, load_workload
+from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineKey, BaselineStore
 
 
@@ -64,15 +65,20 @@ class PlainSpeed:
         speed, measured = await self._on(server, workload, plan.profile)
         v = await self._probe(server)
         key = baseline.key_for(plan, workload)
-        await asyncio.to_thread(baseline.remember, self._store, key, speed, measured, v)
         self._measured_here.add(key)
+        try:
+            await asyncio.to_thread(baseline.remember, self._store, key, speed, measured, v)
+        except SpectuiError as error:
+            self._on_note(str(error))
         return Plain(speed, "measured", v)
 
     async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
         """Measure on somebody's second server. Raises UsageError when that one speculates too."""
         plain = profile.without_speculation().with_server(url=url)
         self._on_note(f"baseline: asking {url}")
-        second = AttachedServer(plain, api_key=self._api_key)
+        # A key belongs to one server: another address gets none.
+        key = self._api_key if profile.attached and same_origin(profile.server.url or "", url) else None
+        second = AttachedServer(plain, api_key=key)
         try:
             await second.connect()
             if second.speculating:

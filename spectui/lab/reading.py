@@ -23,6 +23,7 @@ from spectui.lab.judging import verdict_of
 from spectui.lab.preview import PreviewKeeper
 from spectui.lab.server import LaunchedServer
 from spectui.lab.session import Session
+from spectui.lab.workloads import OWN, builtin_names
 
 _T = TypeVar("_T")
 _LOG_LINES: Final = 200
@@ -96,6 +97,7 @@ class SnapshotReader:
             problem="" if staging.staged.attached else preview.problem,
             modes=preview.modes,
             environment=preview.environment,
+            workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
             can_undo=staging.can_undo,
             profile_name=self.profile_name,
         )

@@ -190,7 +190,11 @@ class LaunchedServer(Server):
         on_exit: Callable[[LaunchedServer], None] | None = None,
     ) -> None:
         gated = plan.capabilities.accepts("--cache-ram") or not plan.capabilities.accepts("--draft-max")
-        super().__init__(plan.profile, LlamaClient(f"http://{HOST}:{plan.port}"), cache_prompt=not gated)
+        super().__init__(
+            plan.profile,
+            LlamaClient(f"http://{HOST}:{plan.port}", api_key=plan.api_key),
+            cache_prompt=not gated,
+        )
         self.plan = plan
         self.progress: float | None = None
         self.process: ServerProcess | None = None

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.snapshot import TrafficState
 from spectui.core.verdict import Change, Failure
-from spectui.errors import LaunchError, SpectuiError, UsageError
+from spectui.errors import LaunchError, PromptsError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
 from spectui.lab.launcher import Launcher
+from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.staging import Staging
@@ -46,6 +46,7 @@ class Session:
         api_key: str | None = None,
         clock: Callable[[], float] = time.perf_counter,
         log_file: Path | None = None,
+        on_notice: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.environ = dict(os.environ if environ is None else environ)
         self.launcher = launcher or Launcher(environ=self.environ)
@@ -56,6 +57,7 @@ class Session:
         self.failed_log: tuple[str, ...] = ()
         self.wants_traffic = False
         self.note = ""
+        self.on_notice = on_notice
         self.clock = clock
         self.started_at = clock()
         self._api_key = api_key
@@ -67,7 +69,7 @@ class Session:
             on_note=self._say,
         )
         self._log_file = log_file
-        self._operation: asyncio.Task[None] | None = None
+        self._operations = Operations(self._failed)
         self._measuring = False
         self._segment_of: tuple[Server, TuningProfile] | None = None
         self._prompts: PromptOrder | None = None
@@ -87,107 +89,90 @@ class Session:
             return TrafficState.OFF
         return TrafficState.WARMUP if self.gauge.warming_up else TrafficState.ON
 
-    @property
-    def busy(self) -> bool:
-        """Whether a server is being started, stopped or measured."""
-        return self._operation is not None and not self._operation.done()
-
     def open(self, *, traffic: bool, baseline_first: bool = False) -> None:
         """Start or attach to what the profile describes. baseline_first: measure the plain speed before."""
         self.wants_traffic = traffic
-        self._switch(lambda: self._open(baseline_first=baseline_first))
+        self._operations.urgent(lambda: self._open(baseline_first=baseline_first))
 
     def restart(self) -> None:
         """Restart with the staged settings. Raises UsageError for a server that we did not start."""
-        self._require_own("restart")
+        self._require_own()
         profile = self.staging.staged
-        self._switch(lambda: self._launch(profile))
+        self._operations.urgent(lambda: self._launch(profile))
 
     def undo(self) -> None:
         """Drop staged changes; without any, restart with the settings that ran before."""
         previous = self.staging.undo()
-        if previous is not None:
-            self._require_own("restart")
-            self._switch(lambda: self._launch(previous))
+        if previous is None:
+            self._forget_refusals()
+            return
+        self._require_own()
+        self._operations.urgent(lambda: self._launch(previous, back=True))
 
     def apply(self, change: Change) -> None:
-        """Stage an advised change and restart with it."""
-        self.staging.stage(lambda p: _changed(p, change))
+        """Stage an advised change, and restart with it if the server is ours."""
+        self.stage(lambda p: _changed(p, change))
         self.restart()
 
     def stage(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
         """Change the staged settings; nothing restarts."""
         self.staging.stage(change)
+        self._forget_refusals()
 
     def apply_now(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
         """Change sampling or traffic at once; what is in flight is dropped, a new segment begins."""
         self.staging.apply_now(change)
-        if self.server is None or self.staging.running is None:
-            return
-        self.server.profile = self.staging.running
-        if not self.busy:
-            self._switch(self._resume)
+        self._operations.patient(self._resume)
 
     def toggle_traffic(self) -> None:
-        """Start the traffic, or end it."""
+        """Start the traffic, or end it; on a lost server of somebody else, look whether it is back."""
         self.wants_traffic = not self.wants_traffic
-        if self.busy:
-            return
         lost = self.server is None and self.staging.staged.attached
-        self._switch((lambda: self._attach(self.staging.staged)) if lost else self._resume)
+        self._operations.patient((lambda: self._attach(self.staging.staged)) if lost else self._resume)
 
     def measure_baseline(self, *, force: bool) -> None:
         """Find the plain speed: given, remembered, from a second server, or by a restart without speculation."""
-        self._switch(lambda: self._find_baseline(force=force, measure=True))
+        self._operations.urgent(lambda: self._find_baseline(force=force, measure=True))
 
     async def settled(self) -> None:
         """Wait until no command is at work."""
-        while self._operation is not None and not self._operation.done():
-            await asyncio.wait({self._operation})
+        await self._operations.settled()
 
     async def aclose(self) -> None:
         """End traffic and our own server."""
-        if self._operation is not None:
-            self._operation.cancel()
-            await asyncio.wait({self._operation})
+        await self._operations.aclose()
         await self._stop_server()
 
-    def _require_own(self, verb: str) -> None:
+    def _require_own(self) -> None:
         if self.staging.staged.attached:
             raise UsageError(
-                f"spectui did not start this server and will not {verb} it: use the command line"
+                "spectui did not start this server and will not restart it: use the command line"
             )
 
-    def _switch(self, operation: Callable[[], Awaitable[None]]) -> None:
-        previous = self._operation
-        self._operation = asyncio.create_task(self._run(previous, operation), name="session-operation")
-
-    async def _run(
-        self, previous: asyncio.Task[None] | None, operation: Callable[[], Awaitable[None]]
-    ) -> None:
-        if previous is not None and not previous.done():
-            previous.cancel()
-            await asyncio.wait({previous})
-        try:
-            await operation()
-        except SpectuiError as error:
-            self._failed(error)
-        finally:
-            self._measuring = False
-            self.note = ""
-
-    def _failed(self, error: SpectuiError) -> None:
-        self.failures = (failure_of(error),)
+    def _failed(self, error: Exception) -> None:
+        """Bad input is told in passing; what is wrong with a server stays on screen."""
+        if isinstance(error, UsageError | PromptsError):
+            self.on_notice(str(error))
+            return
+        if isinstance(error, SpectuiError):
+            self.failures = (failure_of(error),)
+        else:
+            self.failures = (Failure(code="internal-error", text=f"spectui itself failed: {error!r}"),)
         self.failed_log = error.log_tail if isinstance(error, LaunchError) else ()
+
+    def _forget_refusals(self) -> None:
+        """Settings that could not be started were changed: a server that runs on is well again."""
+        if self.server is not None and self.server.alive:
+            self.failures, self.failed_log = (), ()
 
     async def _open(self, *, baseline_first: bool) -> None:
         profile = self.staging.staged
         if profile.attached:
             await self._attach(profile)
-            return
-        if baseline_first and profile.speculation.mode != OFF and not await self._recall(profile):
-            await self._measure_plain(profile)
-        await self._launch(profile)
+        elif baseline_first and profile.speculation.mode != OFF and not await self._recall(profile):
+            await self._measure_and_launch(profile)
+        else:
+            await self._launch(profile)
 
     async def _attach(self, profile: TuningProfile) -> None:
         await self._stop_server()
@@ -201,19 +186,21 @@ class Session:
             raise
         self.staging.staged = server.profile
         self.gauge.on_longer_draft = None if server.length_known else self._learn_length
-        self._started(server.profile)
+        self._started(server, server.profile)
         await self._find_baseline(force=False, measure=False)
         await self._resume()
 
     def _learn_length(self, draft_length: int) -> None:
         """An attached server's draft length shows in its answers."""
-        if self.server is None or self.staging.running is None:
+        server, running = self.server, self.staging.running
+        if server is None or running is None:
             return
         self.staging.apply_now(lambda p: p.with_speculation(draft_length=draft_length))
-        self.server.profile = self.staging.running
-        self.gauge.know_length(self.staging.running)
+        server.profile = self.staging.running or running
+        self._segment_of = (server, server.profile)
+        self.gauge.know_length(server.profile)
 
-    async def _launch(self, profile: TuningProfile) -> None:
+    async def _launch(self, profile: TuningProfile, *, back: bool = False) -> None:
         """Replace the running server. A profile that cannot be planned leaves it running."""
         plan = await self.launcher.plan(profile)
         await self._stop_server()
@@ -223,31 +210,34 @@ class Session:
         self.gauge.begin(profile, None, None)
         try:
             await server.start(log_file=self._log_file)
-        except LaunchError:
-            self.staging.failed(profile)
+        except BaseException:
+            self.staging.ended()
             raise
-        self._started(profile)
+        self._started(server, profile, back=back)
         await self._resume()
 
-    def _started(self, profile: TuningProfile) -> None:
+    def _started(self, server: Server, profile: TuningProfile, *, back: bool = False) -> None:
         self.failures, self.failed_log = (), ()
-        self.staging.started(profile)
+        server.profile = self.staging.started(profile, back=back)
         self.gauge.mark(self.t, label_of(profile))
 
     def _gone(self, server: LaunchedServer) -> None:
         if server is self.server:
             self.failures = tuple(server.failures)
             self.failed_log = server.log_tail(12)
-            self.staging.failed(server.profile)
+            self.staging.ended()
             self.gauge.quiet()
 
     async def _resume(self) -> None:
         """Go on with what runs: traffic if it is wanted, in a new segment if the settings changed."""
-        await self._stop_traffic()
         profile, server = self.staging.running, self.server
+        same = self._segment_of == (server, profile)
+        if same and self.wants_traffic == (self.traffic_state is not TrafficState.OFF):
+            return
+        await self._stop_traffic()
         if profile is None or server is None or not server.alive:
             return
-        same = self._segment_of == (server, profile)
+        server.profile = profile
         if not same:
             self.gauge.begin(profile, None, server.drafting)
             self._segment_of = (server, profile)
@@ -282,9 +272,9 @@ class Session:
             if not server.owned:
                 await server.refresh()
             await traffic.run()
-        except SpectuiError as error:
+        except Exception as error:  # noqa: BLE001  the handler shows it; a task's exception would be seen by nobody
             if server is self.server:
-                self._failed(await server.explain(error))
+                self._failed(await server.explain(error) if isinstance(error, SpectuiError) else error)
             self.wants_traffic = self.wants_traffic and not server.alive
         finally:
             self.gauge.quiet()
@@ -294,8 +284,6 @@ class Session:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-            if not task.cancelled() and task.exception() is not None:
-                raise task.exception() or RuntimeError("traffic failed")
         self.gauge.pause()
 
     async def _stop_server(self) -> None:
@@ -309,18 +297,29 @@ class Session:
         stated = profile.baseline
         if stated.tokens_per_second is not None:
             self.gauge.set_plain(baseline.given(stated.tokens_per_second))
+        elif not measure:
+            return
         elif stated.url is not None:
-            if measure:
-                await self._measure_second(profile, stated.url)
+            await self._measure_second(profile, stated.url)
         elif profile.attached:
-            if measure:
-                raise UsageError(
-                    "spectui will not restart a server that it did not start: give its plain speed, or a second "
-                    "server's address, as the baseline"
-                )
-        elif measure and (force or not await self._recall(profile)):
+            raise UsageError(
+                "spectui will not restart a server that it did not start: give its plain speed, or a second "
+                "server's address, as the baseline"
+            )
+        elif force or not await self._recall(profile):
+            await self._measure_and_launch(profile)
+
+    async def _measure_and_launch(self, profile: TuningProfile) -> None:
+        """Measure the plain speed, and start `profile` whatever came of it."""
+        problem: SpectuiError | None = None
+        try:
             await self._measure_plain(profile)
-            await self._launch(profile)
+        except SpectuiError as error:
+            problem = error
+        self._measuring, self.note = False, ""
+        await self._launch(profile)
+        if problem is not None:
+            self.on_notice(f"the baseline could not be measured: {problem}")
 
     async def _recall(self, profile: TuningProfile) -> bool:
         """Judge against what is known without measuring; a second server's speed stays known."""
@@ -335,23 +334,28 @@ class Session:
         """Run the same server without speculation, measure it, and end it."""
         plan = await self.launcher.plan(profile.without_speculation())
         await self._stop_server()
-        self._measuring = True
         server = LaunchedServer(plan)
         self.server = server
         self.gauge.begin(plan.profile, None, None)
         self.gauge.mark(self.t, "baseline")
+        self._measuring = True
         try:
-            plain = await self._plain.measure(plan, server, self._log_file)
+            self.gauge.set_plain(await self._plain.measure(plan, server, self._log_file))
         finally:
-            with suppress(SpectuiError):
-                await self._stop_server()
-        self.gauge.set_plain(plain)
+            self._measuring, self.note = False, ""
+            if self.server is server:
+                self.server = None
+            await server.stop()
 
     async def _measure_second(self, profile: TuningProfile, url: str) -> None:
         await self._stop_traffic()
         self._measuring = True
-        self.gauge.set_plain(await self._plain.measure_second(profile, url))
-        self._measuring = False
+        try:
+            self.gauge.set_plain(await self._plain.measure_second(profile, url))
+        except SpectuiError as error:
+            self.on_notice(f"the baseline could not be measured: {error}")
+        finally:
+            self._measuring, self.note = False, ""
         await self._resume()
 
     def _say(self, note: str) -> None:

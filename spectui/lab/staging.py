@@ -42,36 +42,44 @@ class Staging:
         if self.running is not None:
             self.running = change(self.running)
 
-    def started(self, profile: TuningProfile) -> None:
-        """These settings run now; what ran before can be undone to, if it differs by a restart."""
-        if self.running is not None and restart_changes(self.running, profile):
-            self._before.append(self.running)
-            del self._before[:-_REMEMBERED]
-        self.running = profile
+    def started(self, profile: TuningProfile, *, back: bool = False) -> TuningProfile:
+        """These settings run now, with the sampling and traffic of this moment; returns them.
 
-    def failed(self, profile: TuningProfile) -> None:
-        """These settings did not start: what ran before stays what undo goes back to."""
+        back: they were undone to. Else what ran before can be undone to, if it differs by a restart.
+        """
+        profile = _with_instant(profile, self.staged)
+        if back and self._before:
+            self._before.pop()
+        elif not back and self.running is not None and restart_changes(self.running, profile):
+            self._remember(self.running)
+        self.running = profile
+        return profile
+
+    def ended(self) -> None:
+        """Nothing runs any more, or a start failed: what ran is what undo goes back to; staged changes stay."""
         if self.running is not None:
-            self._before.append(self.running)
+            self._remember(self.running)
         self.running = None
-        self.staged = profile
 
     def undo(self) -> TuningProfile | None:
         """Go back one step.
 
-        Drops staged changes if there are any and returns None; else returns the settings to restart with.
+        Drops staged changes of a running server and returns None; else stages the settings that ran before and
+        returns them, to be started. They are forgotten only once they run.
         """
         if self.running is not None and self.changes:
             self.staged = _with_instant(self.running, self.staged)
             return None
         if not self._before:
             return None
-        previous = _with_instant(self._before.pop(), self.staged)
-        self.running = None
-        self.staged = previous
-        return previous
+        self.staged = _with_instant(self._before[-1], self.staged)
+        return self.staged
+
+    def _remember(self, profile: TuningProfile) -> None:
+        self._before.append(profile)
+        del self._before[:-_REMEMBERED]
 
 
 def _with_instant(profile: TuningProfile, instant: TuningProfile) -> TuningProfile:
     """The profile's server and speculation with the other's sampling and traffic: those apply at once."""
-    return replace(profile, sampling=instant.sampling, traffic=instant.traffic)
+    return replace(profile, sampling=instant.sampling, traffic=instant.traffic, baseline=instant.baseline)

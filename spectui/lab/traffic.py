@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spectui.core.passes import CumulativeTimings, PassRebuilder, RequestPasses
@@ -80,7 +80,7 @@ class BusyClock:
         elapsed = max(0.0, now - self._since)
         self._stream_seconds += self._active * elapsed
         self._busy_seconds += elapsed if self._active else 0.0
-        self._since = now
+        self._since = max(self._since, now)
 
 
 class Traffic:
@@ -285,13 +285,3 @@ class RateMeter:
     def clear(self) -> None:
         """Forget everything, as after a restart."""
         self._arrivals.clear()
-
-
-def profile_for_baseline(profile: TuningProfile) -> TuningProfile:
-    """The same server, prompts and sampling with speculation off."""
-    return replace(profile.without_speculation(), description="")
-
-
-def merge_results(results: Sequence[RequestResult]) -> tuple[RequestPasses, ...]:
-    """The passes of the counted requests."""
-    return tuple(r.passes for r in results if r.counted)

@@ -29,3 +29,9 @@ def server_address(text: str) -> str:
         raise UsageError(f"{shown} is no server address; {_EXAMPLE}")
     path = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
     return f"{parts.scheme}://{parts.netloc.rstrip(':')}{path}"
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses lead to the same server: scheme, host and port are equal."""
+    a, b = (urlsplit(server_address(url)) for url in (one, other))
+    return (a.scheme, a.hostname, a.port) == (b.scheme, b.hostname, b.port)

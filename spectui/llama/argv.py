@@ -19,6 +19,7 @@ from spectui.core.profile import (
     is_ngram,
     needs_draft_model,
 )
+from spectui.core.secrets import redacted
 from spectui.errors import FlagError, LaunchError
 from spectui.llama.capabilities import ALIASES, Capabilities, Flag, normalise
 
@@ -96,16 +97,20 @@ def build_argv(
 
 
 def command_line(argv: tuple[str, ...]) -> str:
-    """The arguments as one line that a shell reads back unchanged."""
-    return shlex.join(argv)
+    """The arguments as one line that a shell reads back, secrets hidden."""
+    return shlex.join(redacted(argv))
 
 
-def child_environment(environ: Mapping[str, str], *, inherit: bool) -> tuple[dict[str, str], tuple[str, ...]]:
+def child_environment(
+    environ: Mapping[str, str], *, inherit: bool, caps: Capabilities | None = None
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Environment for a server, and the names of variables in it that would change its settings.
 
-    LLAMA_ARG_* and LLAMA_LOG_* are left out unless `inherit`: an old name among them can stop a server.
+    LLAMA_ARG_*, LLAMA_LOG_* and whatever else the binary's help names are left out unless `inherit`: an old name
+    among them can stop a server.
     """
-    found = tuple(sorted(name for name in environ if name.startswith(_SCRUBBED)))
+    named = {name for flag in caps.flags for name in flag.env} if caps is not None else set()
+    found = tuple(sorted(name for name in environ if name.startswith(_SCRUBBED) or name in named))
     child = {name: value for name, value in environ.items() if inherit or name not in found}
     child[TRACE_VARIABLE] = "1"
     return child, found

@@ -132,6 +132,22 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptRead:
+    """The prompt of a request that ended: tokens read anew, and their time."""
+
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """The answer of a request that ended; its first token came from the prompt's pass and took none of the time."""
+
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class PassTrace:
     """One target pass, as a server with LLAMA_TRACE=1 logs it."""
 
@@ -164,6 +180,8 @@ Event = (
     | SpeculationOff
     | Statistics
     | Acceptance
+    | PromptRead
+    | Generated
     | PassTrace
     | Failure
 )

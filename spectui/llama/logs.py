@@ -21,11 +21,13 @@ from spectui.llama.events import (
     DeviceFound,
     Event,
     Failure,
+    Generated,
     LayersOffloaded,
     Listening,
     LoadProgress,
     ModelLoaded,
     PassTrace,
+    PromptRead,
     Role,
     SpeculationInit,
     SpeculationOff,
@@ -221,6 +223,11 @@ def _acceptance(_: LogParser, match: re.Match[str]) -> Event:
     return Acceptance(int(match["accepted"]), int(match["drafted"]), float(mean) if mean else None)
 
 
+def _timing(_: LogParser, match: re.Match[str]) -> Event:
+    kind = PromptRead if match["prompt"] else Generated
+    return kind(int(match["tokens"]), float(match["ms"]))
+
+
 def _trace(_: LogParser, match: re.Match[str]) -> Event:
     return PassTrace(int(match["accepted"]), int(match["drafted"]), match["restored"] is not None)
 
@@ -255,6 +262,11 @@ _TABLE: Final = (
         _acceptance,
         r"draft acceptance(?: rate)? = [\d.]+ \( *(?P<accepted>\d+) accepted / *(?P<drafted>\d+) generated\)"
         r"(?:, mean (?:acceptance length|len) = *(?P<mean>[\d.]+))?",
+    ),
+    _row(
+        "eval time =",
+        _timing,
+        r"(?P<prompt>prompt )?eval time = *(?P<ms>[\d.]+) ms / *(?P<tokens>\d+) tokens",
     ),
     _row("statistics ", _statistics, r"\bstatistics +(?P<type>[\w-]+): +(?P<rest>#calls.*)"),
     # Starting

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from spectui.core.profile import TuningProfile
+from spectui.core.secrets import is_secret
 from spectui.errors import ProfileError
 from spectui.store import path_values
 from spectui.store.fields import FieldDoc, SectionDoc, describe_sections
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from tomlkit.items import Item
 
 _LONE_NEWLINE = re.compile(r"(?<!\r)\n")
-_SECRET_ARGUMENTS = ("--api-key", "--hf-token", "-hft")
 
 
 def refuse_secrets(profile: TuningProfile, *, source: str) -> None:
     """Raise ProfileError when saving would write a key or a password into the file."""
     for argument in profile.server.extra_args:
         name = argument.partition("=")[0]
-        if name in _SECRET_ARGUMENTS:
+        if is_secret(argument):
             raise ProfileError(
                 f"{source}: server.extra_args: {name} would store a secret; put it into the environment"
                 " (server.api_key_env names the variable of an API key)"

@@ -97,7 +97,12 @@ class ActionScreen(Screen[None]):
     def action_command(self) -> None:
         """The staged command line, whole."""
         settings = self.snapshot.settings
-        self.app.push_screen(CommandScreen("command line", settings.command, note=shown(settings.problem)))
+        notes = [settings.problem] if settings.problem else []
+        if settings.environment:
+            passed = "passed on" if settings.staged.server.inherit_llama_env else "not passed on"
+            notes.append(f"in the environment and {passed}: {', '.join(settings.environment)}")
+        note = "\n".join(shown(text) for text in notes)
+        self.app.push_screen(CommandScreen("command line", settings.command, note=note))
 
     # Measuring.
 

@@ -60,6 +60,7 @@ class SessionController:
         self._shown: Snapshot | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticker: asyncio.Task[None] | None = None
+        self._opening_lock = asyncio.Lock()
         self._closing = False
 
     def start(self, sink: Sink) -> None:
@@ -74,10 +75,10 @@ class SessionController:
     async def shutdown(self) -> None:
         """End everything that was started; returns when no server of ours is left."""
         self._closing = True
-        for task in (*self._tasks, self._ticker):
-            if task is not None:
-                task.cancel()
-        await self._close_session()
+        for task in self._tasks:
+            task.cancel()
+        async with self._opening_lock:
+            await self._close_session()
 
     def stage(self, change: ProfileChange) -> None:
         """Change the staged profile."""
@@ -165,7 +166,7 @@ class SessionController:
         if self._session is None:
             raise SpectuiError("nothing runs yet, so there is nothing to save")
         saved = await asyncio.to_thread(profiles.save, self._session.staging.staged, name, self._where())
-        await asyncio.to_thread(profiles.remember_last, name, self._where())
+        await self._remember(name)
         if self._reader is not None:
             self._reader.profile_name = saved.name
         return str(saved.path)
@@ -176,7 +177,7 @@ class SessionController:
 
         loaded = await asyncio.to_thread(profiles.load, name, self._where())
         await self._open(loaded.profile, name=loaded.name, traffic=not loaded.profile.attached)
-        await asyncio.to_thread(profiles.remember_last, name, self._where())
+        await self._remember(name)
 
     async def attach(self, url: str) -> None:
         """Attach to a running server."""
@@ -208,10 +209,21 @@ class SessionController:
             elif opening.profile is not None:
                 traffic = opening.traffic and not opening.profile.attached
                 await self._open(opening.profile, name=opening.name, traffic=traffic)
+                await self._remember(opening.name)
             elif opening.last:
                 await self._open_last()
         except SpectuiError as error:
             self._show_failure(error)
+
+    async def _remember(self, name: str | None) -> None:
+        """Open this profile the next time when nothing is named; that this fails is no reason to stop."""
+        from spectui.store import profiles  # noqa: PLC0415
+
+        if name is not None:
+            try:
+                await asyncio.to_thread(profiles.remember_last, name, self._where())
+            except SpectuiError as error:
+                self._notice(str(error), warning=True)
 
     async def _open_last(self) -> None:
         from spectui.store import profiles  # noqa: PLC0415
@@ -227,19 +239,24 @@ class SessionController:
         from spectui.lab.reading import SnapshotReader  # noqa: PLC0415
         from spectui.lab.session import Session  # noqa: PLC0415
 
-        await self._close_session()
-        session = Session(
-            profile,
-            folders=self._where(),
-            environ=self._opening.environ or None,
-            api_key=self._key_of(profile),
-            log_file=self._log_file(),
-        )
-        self._session = session
-        self._reader = SnapshotReader(session, PreviewKeeper(session.launcher))
-        self._reader.profile_name = name
-        session.open(traffic=traffic, baseline_first=baseline_first)
-        self._ticker = asyncio.create_task(self._tick(), name="tick")
+        async with self._opening_lock:
+            await self._close_session()
+            if self._closing:
+                return
+            session = Session(
+                profile,
+                folders=self._where(),
+                environ=self._opening.environ or None,
+                api_key=self._key_of(profile),
+                log_file=self._log_file(),
+                on_notice=lambda text: self._notice(text, warning=True),
+            )
+            self._session = session
+            self._reader = SnapshotReader(session, PreviewKeeper(session.launcher))
+            self._reader.profile_name = name
+            session.open(traffic=traffic, baseline_first=baseline_first)
+            self._ticker = asyncio.create_task(self._tick(), name="tick")
+            self._ticker.add_done_callback(self._ended)
 
     async def _close_session(self) -> None:
         session, self._session = self._session, None
@@ -300,6 +317,12 @@ class SessionController:
         task = asyncio.ensure_future(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """What no part expected must at least be said."""
+        if not task.cancelled() and task.exception() is not None:
+            self._notice(f"spectui itself failed: {task.exception()!r}", warning=True)
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         try:
@@ -334,8 +357,13 @@ class SessionController:
         return None
 
     def _key_of(self, profile: TuningProfile) -> str | None:
+        """The key for this server; one that was given for the opening's address is sent nowhere else."""
         name = profile.server.api_key_env
-        return self._opening.environ.get(name) if name else self._opening.api_key
+        if name:
+            return self._opening.environ.get(name)
+        opened = self._opening.profile
+        same = opened is not None and opened.server.url == profile.server.url
+        return self._opening.api_key if same else None
 
 
 def _coarse(view: MachineView) -> MachineView:

@@ -35,20 +35,19 @@ def test_a_large_surplus_grows_with_the_rows() -> None:
     assert fitted.verification(0) == 1.0
 
 
-def test_a_run_cheaper_than_its_parts_lowers_c() -> None:
+def test_a_run_cheaper_than_its_parts_lowers_both() -> None:
     fitted = calibrated(CostModel(t1_ms=59.0, c=0.3, v=V), drafted_per_pass=4, pass_cost=2.0)
-    assert fitted.c == pytest.approx((2.0 - 1.53) / 5)
-    assert fitted.u == 0
+    assert 0 < fitted.c < 0.3
+    assert 1 < fitted.verification(4) < 1.53
     assert fitted.pass_cost(4) == pytest.approx(2.0)
 
 
-@given(st.floats(0, 1), st.floats(0.5, 12), st.floats(1.2, 12).map(lambda r: r), st.floats(1.0, 3.0))
+@given(st.floats(0, 1), st.floats(0.5, 12), st.floats(1.01, 12), st.floats(1.0, 3.0))
 def test_calibration_reproduces_its_own_run(c: float, drafted: float, cost: float, v5: float) -> None:
     fitted = calibrated(CostModel(t1_ms=10.0, c=c, v={5: v5}), drafted_per_pass=drafted, pass_cost=cost)
     assert fitted.c >= 0
     assert fitted.u >= 0
-    if fitted.c > 0 or cost >= fitted.pass_cost(drafted):
-        assert fitted.pass_cost(drafted) == pytest.approx(cost, rel=1e-6)
+    assert fitted.pass_cost(drafted) == pytest.approx(cost, rel=1e-6)
 
 
 @given(st.floats(0, 1), st.floats(0.5, 16), st.floats(1, 12), st.floats(0, 0.2))

@@ -65,8 +65,14 @@ def test_verification_cost_between_and_beyond_its_points() -> None:
     v = {2: 1.1, 4: 1.5}
     assert speedup.verification_cost(v, 1) == 1.0
     assert speedup.verification_cost(v, 3) == pytest.approx(1.3)
-    assert speedup.verification_cost(v, 6) == pytest.approx(1.9)
+    assert speedup.verification_cost(v, 6) == pytest.approx(1.5 + 2 * 0.5 / 3)
     assert speedup.verification_cost({}, 9) == 1.0
+
+
+def test_verification_never_falls_for_noise() -> None:
+    v = {13: 2.0, 17: 1.9}
+    assert speedup.verification_cost(v, 17) == 2.0
+    assert speedup.verification_cost(v, 65) >= speedup.verification_cost(v, 33) >= 2.0
 
 
 def test_the_shortest_of_equal_lengths_is_best() -> None:

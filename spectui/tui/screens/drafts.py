@@ -41,7 +41,7 @@ class DraftScreen(Dialog[str]):
         yield OptionList()
 
     def on_mount(self) -> None:
-        """Ask once, then follow."""
+        """List what is there, have it tested, and follow what is found out."""
         self.watch(self.app, "drafts", self._follow, init=False)
         self.app.run_worker(self._fetch(), name="drafts", group="drafts", exclusive=True, exit_on_error=False)
 
@@ -49,6 +49,7 @@ class DraftScreen(Dialog[str]):
         drafts = await self._controller.drafts()
         if self.is_attached:
             self._follow(drafts)
+            self._controller.rescan_drafts()
 
     def _follow(self, drafts: tuple[DraftOption, ...]) -> None:
         self.drafts = drafts
@@ -64,7 +65,7 @@ class DraftScreen(Dialog[str]):
         wanted = held or self._current
         if paths:
             options.highlighted = paths.index(wanted) if wanted in paths else 0
-        open_ = sum(draft.compatible is None for draft in drafts)
+        open_ = sum(draft.compatible is None and not draft.reason for draft in drafts)
         state = (
             f"testing {count(open_, 'draft')} against the target"
             if open_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.snapshot import LossSplit, Snapshot
 from spectui.tui.text import count, margin, number
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -12,7 +12,7 @@ _LONG = 40
 
 
 class BetTile(Panel):
-    """Seven rows: label, number in one column, remark."""
+    """Seven rows: label, number in one column, remark; below the cost of a pass its parts, where they are known."""
 
     BORDER_TITLE = "the bet"
 
@@ -31,6 +31,7 @@ class BetTile(Panel):
             bet.passes,
             bool(bet.drafted),
             bet.requests,
+            bet.loss,
             running.speculation if running else None,
         )
 
@@ -66,6 +67,8 @@ class BetTile(Panel):
                     Span(f"  {note}", "label"),
                 )
             )
+        if bet.loss is not None and height > len(lines) + 1:
+            lines += _loss_lines(bet.loss, width, height - len(lines) - 1)
         seen = f"in {count(bet.requests, 'request')}"
         lines.append(
             (
@@ -75,6 +78,24 @@ class BetTile(Panel):
             )
         )
         return lines
+
+
+def _loss_lines(loss: LossSplit, width: int, room: int) -> list[Line]:
+    """What one pass costs, part by part, and with a second row to spare a bar of the same."""
+    parts = (
+        ("target", loss.target, "label"),
+        ("draft", loss.drafting, "accent"),
+        ("check", loss.verification, "warn"),
+        ("rest", loss.overhead + loss.unexplained, "bad"),
+    )
+    named: list[Span] = []
+    for name, value, style in parts:
+        text = f"{value:.2f} {name}" if not named else f" {value:+.2f} {name}"
+        if sum(len(span.text) for span in named) + len(text) <= width:
+            named.append(Span(text, style))
+    total = sum(max(0.0, value) for _, value, _ in parts)
+    bar = [Span("\u2588" * round(width * max(0.0, value) / total), style) for _, value, style in parts]
+    return [tuple(named), tuple(bar)] if room > 1 else [tuple(named)]
 
 
 _SHORT = {"tokens per pass": "tokens/pass", "drafted per pass": "drafted/pass"}

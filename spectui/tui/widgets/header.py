@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from spectui.core.snapshot import MachineView, ServerState, Snapshot, TrafficState
+from spectui.core.snapshot import MachineView, ServerState, ServerView, Snapshot, TrafficState
 from spectui.tui.text import model_name, short, shown
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -74,6 +74,14 @@ def machine_text(machine: MachineView, *, compact: bool = False) -> str:
     return " ".join(part for part in ("GPU" if gpu else "CPU", load, memory) if part)
 
 
+def _place(server: ServerView) -> str:
+    """Where the models are: once if both are on the same kind of device, else target + draft."""
+    target, draft = server.target_place, server.draft_place
+    if target and draft and target.split()[0] != draft.split()[0]:
+        return f"{target} + {draft}"
+    return target or ""
+
+
 def _pieces(snapshot: Snapshot, *, compact: bool) -> list[tuple[int, list[Span]]]:
     """Pieces with their rank; the highest rank is dropped first."""
     server, staged = snapshot.server, snapshot.settings.staged
@@ -81,10 +89,10 @@ def _pieces(snapshot: Snapshot, *, compact: bool) -> list[tuple[int, list[Span]]
     state = str(server.state)
     if server.state is ServerState.LOADING and server.progress is not None:
         state = f"loading {server.progress:4.0%}"
-    pieces = [(8, [Span("spectui", "accent")]), (0, [Span(dot, style), Span(f" {state}", "strong")])]
+    pieces = [(9, [Span("spectui", "accent")]), (0, [Span(dot, style), Span(f" {state}", "strong")])]
     known = " ".join(part for part in (shown(server.build or ""), _address(server.url)) if part)
     if known:
-        pieces.append((7, [Span(short(known, 28), "label")]))
+        pieces.append((8, [Span(short(known, 28), "label")]))
     target = server.target or staged.server.model
     if target:
         name = short(model_name(target), 18 if compact else 24)
@@ -93,11 +101,14 @@ def _pieces(snapshot: Snapshot, *, compact: bool) -> list[tuple[int, list[Span]]
     if server.draft:
         name = short(model_name(server.draft), 14 if compact else 20)
         pieces.append((4, [Span("+ " if compact else "draft ", "label"), Span(name)]))
+    place = _place(server)
+    if place:
+        pieces.append((6, [Span("on ", "label"), Span(place, "warn" if "+" in place else "text")]))
     if snapshot.traffic is not TrafficState.OFF:
         pieces.append((3, [Span(short(shown(staged.traffic.workload), 12))]))
     pieces.append((5, [Span("T ", "label"), Span(f"{staged.sampling.temperature:.1f}")]))
     if server.slots is not None:
-        pieces.append((6, [Span("np ", "label"), Span(str(server.slots))]))
+        pieces.append((7, [Span("np ", "label"), Span(str(server.slots))]))
     return pieces
 
 

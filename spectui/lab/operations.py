@@ -1,0 +1,62 @@
+"""Commands that take a while, one at a time: an urgent one cancels those before it, a patient one waits its turn.
+
+Whatever an operation raises reaches one handler; nothing is lost in a task that nobody looks at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+Work = Callable[[], Awaitable[None]]
+
+
+class Operations:
+    """The next operation begins when the one before has cleaned up, however it ended."""
+
+    def __init__(self, on_error: Callable[[Exception], None]) -> None:
+        self._on_error = on_error
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether an operation runs or waits."""
+        return bool(self._tasks)
+
+    def urgent(self, work: Work) -> None:
+        """Cancel what runs or waits, then run this."""
+        self._cancel_all()
+        self._begin(work)
+
+    def patient(self, work: Work) -> None:
+        """Run this when everything before it has ended."""
+        self._begin(work)
+
+    async def settled(self) -> None:
+        """Wait until nothing runs or waits."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def aclose(self) -> None:
+        """Cancel everything and wait until it has cleaned up."""
+        self._cancel_all()
+        await self.settled()
+
+    def _begin(self, work: Work) -> None:
+        task = asyncio.create_task(self._run(work), name="operation")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, work: Work) -> None:
+        async with self._lock:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001  the one handler; a task's exception would be seen by nobody
+                self._on_error(error)
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            # A second cancellation would break off the first one's cleaning up.
+            if not task.cancelling():
+                task.cancel()

@@ -1,0 +1,135 @@
+"""`spectui measure` and `spectui probe` as a user runs them, on the real b10434 server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from harness import pair_profile
+
+from spectui.lab.demo import DemoPair
+from spectui.store.paths import Folders
+from spectui.store.profiles import save
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def profile_file(demo_pair: DemoPair, server_binary: Path, tmp_path: Path) -> Path:
+    profile = pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
+    path = tmp_path / "pair.toml"
+    save(profile.with_traffic(max_tokens=24, warmup=1), path, Folders.default())
+    return path
+
+
+def spectui(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "spectui", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+
+
+def answered(*arguments: object) -> tuple[int, dict[str, Any], str]:
+    process = spectui(*arguments, "--json")
+    out, err = process.communicate(timeout=200)
+    return process.returncode, json.loads(out), err
+
+
+def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """Poll until it is true; processes of others give no event to wait for."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+    pytest.fail("never came")
+
+
+def server_of(process: subprocess.Popen[str]) -> psutil.Process | None:
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):
+            if "--port" in child.cmdline():
+                return child
+    return None
+
+
+def test_a_measurement_has_every_number_of_the_contract(profile_file: Path) -> None:
+    status, data, _ = answered("measure", profile_file, "--workload", "code,json", "--runs", 3, "--baseline")
+    assert status == 0
+    assert set(data) == {"build", "argv", "workloads", "findings"}
+    assert "--spec-type" in data["argv"]
+    assert set(data["workloads"]) == {"code", "json"}
+    for found in data["workloads"].values():
+        assert found["passes"] > 0
+        assert found["drafted"] >= found["accepted"] >= 0
+        assert found["alpha_low"] <= found["alpha"] <= found["alpha_high"]
+        assert found["acceptance_ratio"] == pytest.approx(found["accepted"] / found["drafted"])
+        assert found["tokens_per_pass"] == pytest.approx(found["tokens"] / found["passes"])
+        assert found["survival"] == sorted(found["survival"], reverse=True)
+        actual = found["tokens_per_second"] / found["baseline_tokens_per_second"]
+        assert found["speedup_actual"] == pytest.approx(actual)
+        assert found["speedup_textbook"] == pytest.approx(
+            found["tokens_per_pass"] / (1 + 4 * found["cost"]["c"])
+        )
+        assert found["speedup_predicted"] > 0
+        assert found["cost"]["v"]["1"] == 1.0
+        parts = found["loss"]
+        spent = sum(parts[k] for k in ("target", "drafting", "verification", "overhead", "unexplained"))
+        assert spent == pytest.approx(found["round_cost"])
+    assert {f["evidence"]["workload"] for f in data["findings"]} <= {"code", "json"}
+
+
+def test_a_server_killed_on_the_way_leaves_what_was_measured(profile_file: Path) -> None:
+    process = spectui("measure", profile_file, "--runs", 500, "--json")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("code: 2 of"):
+            break
+    server = server_of(process)
+    assert server is not None
+    server.kill()
+    out, err = process.communicate(timeout=60)
+    data = json.loads(out)
+    assert process.returncode == 1
+    assert data["workloads"]["code"]["requests"] >= 2
+    assert data["findings"][0]["code"] == "server-crashed"
+    assert "SIGKILL" in err.strip().splitlines()[-1]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_too(profile_file: Path, number: signal.Signals) -> None:
+    process = spectui("measure", profile_file, "--runs", 500)
+    server = until(lambda: server_of(process))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not server.is_running()
+    assert "Traceback" not in err
+
+
+def test_a_killed_spectui_leaves_no_server(profile_file: Path) -> None:
+    process = spectui("measure", profile_file, "--runs", 500)
+    server = until(lambda: server_of(process))
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: not server.is_running())
+
+
+def test_the_probe_prints_v(profile_file: Path) -> None:
+    status, data, _ = answered("probe", profile_file, "--n", "1,2,4")
+    assert status == 0
+    assert set(data) == {"t1_ms", "v"}
+    assert set(data["v"]) == {"1", "2", "4"}
+    assert data["v"]["1"] == 1.0
+    assert data["t1_ms"] > 0
