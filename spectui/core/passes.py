@@ -6,7 +6,8 @@ rules here rebuild the passes, and were checked against the counters and the per
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 _FREE_TOKENS: Final = 1
@@ -202,6 +203,21 @@ class _OpenPass:
     accepted: int
     ms: float
     last_seen_n: int
+
+
+def is_two_pass(passes: Sequence[TargetPass]) -> bool:
+    """Whether these come from a server that makes two target passes per cycle (b4164 to b7322).
+
+    Such a server's verifying passes move `draft_n` while `predicted_ms` stands still; nobody verifies in no time.
+    """
+    return any(p.drafted and p.ms == 0 for p in passes)
+
+
+def in_cycles(request: RequestPasses) -> RequestPasses:
+    """The request with its passes paired into cycles, if its server makes two per cycle; else as it is."""
+    if not is_two_pass(request.passes):
+        return request
+    return replace(request, passes=pair_cycles(request.passes))
 
 
 def pair_cycles(passes: tuple[TargetPass, ...]) -> tuple[TargetPass, ...]:

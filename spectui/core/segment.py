@@ -15,7 +15,7 @@ from typing import Final
 
 from spectui.core import acceptance, speedup
 from spectui.core.acceptance import RequestSums
-from spectui.core.passes import RequestPasses
+from spectui.core.passes import RequestPasses, in_cycles, is_two_pass
 from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.stats import Ratio, RatioSums, ratio
@@ -73,6 +73,8 @@ class Segment:
         """Whether only a request's end cuts drafts; seen in the drafts where the settings are not known."""
         self._clusters: list[RequestSums] = []
         self._speed: list[RatioSums] = []
+        self.two_pass = False
+        """Whether the server makes two target passes per cycle; passes are then cycles here."""
         self._first_token_ms: list[float] = []
         self._requests = 0
         self._committed = 0
@@ -88,6 +90,8 @@ class Segment:
         """Take a request that ended, or one that was cancelled with the passes it had."""
         if not request.passes:
             return
+        self.two_pass = self.two_pass or is_two_pass(request.passes)
+        request = in_cycles(request)
         self._clusters.append(self._sums(request))
         self._speed.append(_speed_sums(request))
         if request.completed:
@@ -130,6 +134,7 @@ class Segment:
         drafting: DraftTiming | None = None,
     ) -> BetView:
         """Everything the segment says about the bet, requests in flight included."""
+        in_flight = [in_cycles(r) for r in in_flight]
         clusters = self._clusters + [self._sums(r) for r in in_flight if r.passes]
         drafted = sum(c.drafted for c in clusters)
         accepted = sum(c.accepted for c in clusters)
@@ -157,6 +162,7 @@ class Segment:
             baseline=baseline.aggregate if baseline else None,
             baseline_source=baseline_source,
             fixed_length=self.fixed_length,
+            two_pass=self.two_pass,
             tokens_per_request=self._committed / self._requests if self._requests else None,
             t1_ms=self._t1_ms(baseline),
             speedup_actual=actual if speculating else None,

@@ -179,6 +179,8 @@ class BetView:
     """Where the baseline comes from: measured, remembered, given, or second server."""
     fixed_length: bool = True
     """Whether every pass drafts k tokens, so that other lengths can be predicted from this one."""
+    two_pass: bool = False
+    """Whether the server makes two target passes per cycle (b4164 to b7322); passes are then cycles."""
     speedup_actual: Estimate | None = None
     speedup_textbook: float | None = None
     """E / (1 + k c): verification taken as free."""

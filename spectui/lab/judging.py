@@ -121,6 +121,7 @@ def verdict_of(
         best_length=best.draft_length if best else None,
         best_speedup=best.speedup if best else None,
         traffic=traffic,
+        two_pass_server=bet.two_pass,
     )
     said = tuple(failures)
     if server is not None:

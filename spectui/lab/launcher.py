@@ -12,10 +12,11 @@ from typing import Final
 from spectui.core.profile import TuningProfile, needs_draft_model
 from spectui.errors import LaunchError
 from spectui.llama.argv import build_argv, child_environment, command_line
-from spectui.llama.binary import BinaryProbe, find_binary
+from spectui.llama.binary import BinaryProbe, find_binary, list_devices
 from spectui.llama.capabilities import Capabilities
 from spectui.llama.ready import free_port
 
+_NO_DEVICE: Final = "none"
 HOST: Final = "127.0.0.1"
 _KEY_VARIABLE: Final = "LLAMA_API_KEY"
 """Variable that llama-server reads its key from."""
@@ -57,6 +58,7 @@ class Launcher:
         binary = await self.binary(profile)
         capabilities = await self.capabilities(binary)
         port = profile.server.port or free_port(HOST)
+        await _require_devices(profile, binary)
         argv = build_argv(profile, capabilities, binary=str(binary), port=port, host=HOST)
         _require_models(profile)
         environment, names = child_environment(
@@ -88,6 +90,24 @@ class Launcher:
     async def capabilities(self, binary: Path) -> Capabilities:
         """What a binary accepts. Raises BinaryError."""
         return await self._probe.capabilities(binary)
+
+
+async def _require_devices(profile: TuningProfile, binary: Path) -> None:
+    """Named devices must be among those that the binary lists: it would end with a long help text otherwise."""
+    wanted = [
+        ("server.device", profile.server.device),
+        ("speculation.draft_device", profile.speculation.draft_device),
+    ]
+    if not any(value for _, value in wanted):
+        return
+    offered = [device.name for device in await list_devices(binary)]
+    for key, value in wanted:
+        for name in (value or "").split(","):
+            if name and name != _NO_DEVICE and name not in offered:
+                raise LaunchError(
+                    f"{key}: this binary has no device {name}; it has {', '.join(offered) or 'the CPU only'}",
+                    code="flag-value",
+                )
 
 
 def _require_models(profile: TuningProfile) -> None:
