@@ -9,60 +9,35 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
-from math import isfinite
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from spectui import __version__
 from spectui.errors import SpectuiError, UsageError
+from spectui.options import (
+    KEY_VARIABLE,
+    Numbers,
+    Real,
+    api_key_of,
+    checked_url,
+    folders,
+    load_profile,
+    target_of,
+    with_baseline,
+    workloads_of,
+)
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
-    from spectui.store.paths import Folders
 
-_KEY_VARIABLE: Final = "SPECTUI_API_KEY"
 _INTERRUPTED: Final = 130
 
 JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-class _Numbers(click.ParamType[tuple[int, ...]]):
-    """Comma-separated whole numbers in a range."""
-
-    name = "N,N,..."
-
-    def __init__(self, low: int, high: int) -> None:
-        self._low, self._high = low, high
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers, such as 1,2,4,8", param, ctx)
-        if not all(self._low <= n <= self._high for n in numbers):
-            self.fail(f"{value!r}: each number must be from {self._low} to {self._high}", param, ctx)
-        return tuple(dict.fromkeys(numbers))
-
-
-class _Real(click.FloatRange):
-    """A finite number in a range; NaN would pass every comparison."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        number = float(super().convert(value, param, ctx))
-        if not isfinite(number):
-            self.fail(f"{value!r} is no finite number", param, ctx)
-        return number
-
-
-_SPEED: Final = _Real(1e-3, 1e7)
+_SPEED: Final = Real(1e-3, 1e7)
 _TOKENS: Final = click.IntRange(0, 10**12)
 
 
@@ -77,7 +52,7 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         from spectui.store.profiles import last_profile  # noqa: PLC0415
 
-        known = last_profile(_folders()) is not None
+        known = last_profile(folders()) is not None
         _dashboard(last=known, welcome=not known)
 
 
@@ -92,7 +67,7 @@ def demo() -> None:
 @click.option("--no-traffic", is_flag=True, help="Start the server only; traffic waits for the space key.")
 def run(profile: str, *, no_traffic: bool) -> None:
     """Start the server of PROFILE (a name or a .toml file) and open the dashboard."""
-    loaded = _load(profile)
+    loaded = load_profile(profile)
     _dashboard(profile=loaded, name=profile, traffic=not no_traffic)
 
 
@@ -101,24 +76,24 @@ def run(profile: str, *, no_traffic: bool) -> None:
 @click.option(
     "--baseline", metavar="TPS|URL", help="Its plain speed, or a second server without speculation."
 )
-@click.option("--ask-key", is_flag=True, help=f"Prompt for the API key (or set {_KEY_VARIABLE}).")
+@click.option("--ask-key", is_flag=True, help=f"Prompt for the API key (or set {KEY_VARIABLE}).")
 def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
     """Open the dashboard on a running server; no traffic is sent before you ask."""
     from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
 
     key = click.prompt("API key", hide_input=True) if ask_key else None
-    profile = TuningProfile(server=ServerSettings(url=_checked_url(url)))
+    profile = TuningProfile(server=ServerSettings(url=checked_url(url)))
     if baseline is not None:
-        profile = _with_baseline(profile, baseline)
+        profile = with_baseline(profile, baseline)
     _dashboard(profile=profile, api_key=key)
 
 
 @cli.command()
-@click.option("--alpha", type=_Real(0, 1), required=True, help="Per-token acceptance.")
-@click.option("--c", type=_Real(0, 1000), required=True, help="Cost of a draft token in plain steps.")
-@click.option("--k", "lengths", type=_Numbers(1, 64), default="1,2,4,8,16", show_default=True)
+@click.option("--alpha", type=Real(0, 1), required=True, help="Per-token acceptance.")
+@click.option("--c", type=Real(0, 1000), required=True, help="Cost of a draft token in plain steps.")
+@click.option("--k", "lengths", type=Numbers(1, 64), default="1,2,4,8,16", show_default=True)
 @click.option("--v", "v_file", type=click.Path(), help='JSON file with V(n) in plain steps: {"2": 1.07, ...}')
-@click.option("--u", type=_Real(0, 1000), help="Fixed rest of a pass in plain steps.")
+@click.option("--u", type=Real(0, 1000), help="Fixed rest of a pass in plain steps.")
 @JSON_OPTION
 def predict(
     alpha: float, c: float, lengths: tuple[int, ...], v_file: str | None, u: float | None, *, as_json: bool
@@ -146,14 +121,14 @@ def predict(
 )
 @click.option("--temperature", type=click.FloatRange(0, 5))
 @click.option("--concurrency", type=click.IntRange(1, 64))
-@click.option("--depth", type=click.IntRange(0), help="Pad prompts to about so many tokens.")
+@click.option("--depth", type=click.IntRange(0, 1_000_000), help="Pad prompts to about so many tokens.")
 @JSON_OPTION
 def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **options: Any) -> None:
     """Send test traffic and print what the bet yields."""
     from spectui.lab.measure import Order, measurement_to_json  # noqa: PLC0415
 
-    profile = _target(target)
-    names = _workloads(options["workload"], profile)
+    profile = target_of(target)
+    names = workloads_of(options["workload"], profile)
     if options["temperature"] is not None:
         profile = profile.with_sampling(temperature=options["temperature"])
     changes = {
@@ -163,7 +138,7 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
     }
     profile = profile.with_traffic(**{k: v for k, v in changes.items() if v is not None})
     if baseline is not None and baseline != "measure":
-        profile = _with_baseline(profile, baseline)
+        profile = with_baseline(profile, baseline)
     order = Order(workloads=names, requests=runs, baseline=baseline is not None)
     result = _run(profile, lambda measurer: measurer.measure(profile, order))
     _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
@@ -174,7 +149,7 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
 @cli.command()
 @click.argument("target", metavar="PROFILE|URL")
 @click.option(
-    "--n", "tokens", type=_Numbers(1, 512), default="1,2,3,5,9,17", show_default=True, help="Tokens per pass."
+    "--n", "tokens", type=Numbers(1, 512), default="1,2,3,5,9,17", show_default=True, help="Tokens per pass."
 )
 @JSON_OPTION
 def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
@@ -182,7 +157,7 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
     from spectui.lab.measure import probe_to_json  # noqa: PLC0415
     from spectui.lab.tables import probe_table  # noqa: PLC0415
 
-    profile = _target(target)
+    profile = target_of(target)
     result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
     _print(probe_to_json(result), as_json=as_json, table=probe_table)
 
@@ -191,9 +166,9 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
 @click.option("--baseline", type=_SPEED, metavar="TPS", help="Plain speed on the same prompts.")
 @click.option("--measured", type=_SPEED, metavar="TPS", help="Speed with speculation.")
 @click.option("--k", "draft_length", type=click.IntRange(1, 1024), help="Draft length.")
-@click.option("--ratio", type=_Real(0, 1), help="Acceptance ratio, as servers print it.")
-@click.option("--p-min", type=_Real(0, 1), help="p_min that it ran with.  [default: 0, or the log's]")
-@click.option("--c", type=_Real(0, 1000), help="Cost of a draft token in plain steps.")
+@click.option("--ratio", type=Real(0, 1), help="Acceptance ratio, as servers print it.")
+@click.option("--p-min", type=Real(0, 1), help="p_min that it ran with.  [default: 0, or the log's]")
+@click.option("--c", type=Real(0, 1000), help="Cost of a draft token in plain steps.")
 @click.option("--drafted", type=_TOKENS, help="Drafted tokens in all.")
 @click.option("--accepted", type=_TOKENS, help="Accepted tokens in all.")
 @click.option("--predicted", type=_TOKENS, help="Generated tokens in all.")
@@ -257,7 +232,7 @@ def list_(*, as_json: bool) -> None:
             "path": str(e.path),
             "problem": e.problem,
         }
-        for e in list_profiles(_folders())
+        for e in list_profiles(folders())
     ]
     _print({"profiles": entries}, as_json=as_json, table=_profile_table)
 
@@ -268,7 +243,7 @@ def show(name: str) -> None:
     """Print a profile's file."""
     from spectui.store.profiles import load  # noqa: PLC0415
 
-    click.echo(load(name, _folders()).path.read_text("utf-8"), nl=False)
+    click.echo(load(name, folders()).path.read_text("utf-8"), nl=False)
 
 
 @profiles.command()
@@ -277,7 +252,7 @@ def path(name: str | None) -> None:
     """Print the folder of the user's profiles, or the file of one."""
     from spectui.store.profiles import load  # noqa: PLC0415
 
-    click.echo(load(name, _folders()).path if name else _folders().profiles)
+    click.echo(load(name, folders()).path if name else folders().profiles)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -308,7 +283,7 @@ def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
     from spectui.tui.app import SpectuiApp  # noqa: PLC0415
     from spectui.tui.bridge import Opening, SessionController  # noqa: PLC0415
 
-    opening.setdefault("api_key", os.environ.get(_KEY_VARIABLE))
+    opening.setdefault("api_key", os.environ.get(KEY_VARIABLE))
     controller = SessionController(Opening(environ=dict(os.environ), **opening))
     app = SpectuiApp(controller, welcome=welcome)
     app.run()
@@ -325,64 +300,11 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
 
     measurer = Measurer(
         launcher=Launcher(),
-        store=BaselineStore.default(_folders()),
-        api_key=_api_key(profile, os.environ),
+        store=BaselineStore.default(folders()),
+        api_key=api_key_of(profile, os.environ),
         progress=_say,
     )
     return run_to_end(work(measurer))
-
-
-def _target(text: str) -> TuningProfile:
-    """A profile by name or file, or a server by its address."""
-    from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
-
-    if text.startswith(("http://", "https://")):
-        return TuningProfile(server=ServerSettings(url=_checked_url(text)))
-    return _load(text)
-
-
-def _load(name: str) -> TuningProfile:
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    return load(name, _folders()).profile
-
-
-def _folders() -> Folders:
-    from spectui.store.paths import Folders  # noqa: PLC0415
-
-    return Folders.default()
-
-
-def _checked_url(text: str) -> str:
-    from spectui.llama.address import server_address  # noqa: PLC0415
-
-    return server_address(text)
-
-
-def _with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
-    """The profile with a stated plain speed, or with a second server's address."""
-    from spectui.core.profile import BaselineSettings  # noqa: PLC0415
-
-    with suppress(ValueError):
-        speed = float(text)
-        if not 0 < speed < float("inf"):
-            raise UsageError(f"--baseline {text}: a speed is a positive number of tokens per second")
-        return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
-    return replace(profile, baseline=BaselineSettings(url=_checked_url(text)))
-
-
-def _api_key(profile: TuningProfile, environ: Mapping[str, str]) -> str | None:
-    name = profile.server.api_key_env or _KEY_VARIABLE
-    return environ.get(name) or None
-
-
-def _workloads(text: str | None, profile: TuningProfile) -> tuple[str, ...]:
-    from spectui.lab.workloads import load_workload  # noqa: PLC0415
-
-    names = tuple(dict.fromkeys((text or profile.traffic.workload).split(",")))
-    for name in names:
-        load_workload(profile.with_traffic(workload=name).traffic)
-    return names
 
 
 def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:

@@ -103,6 +103,7 @@ def verdict_of(
     """Judge one segment; what the server's log reported is added to `failures`."""
     speculation, actual = profile.speculation, bet.speedup_actual
     best = speedup.best_point(predicted)
+    loss = bet.loss
     facts = Facts(
         mode=speculation.mode,
         draft_length=speculation.draft_length,
@@ -120,6 +121,14 @@ def verdict_of(
         speedup_high=actual.high if actual else None,
         best_length=best.draft_length if best else None,
         best_speedup=best.speedup if best else None,
+        best_low=best.low if best else None,
+        best_high=best.high if best else None,
+        c=bet.c,
+        draft_steps=loss.drafting if loss else None,
+        verification_steps=loss.verification if loss else None,
+        overhead_steps=loss.overhead if loss else None,
+        rest_steps=loss.unexplained if loss else None,
+        slots=profile.traffic.concurrency,
         traffic=traffic,
         two_pass_server=bet.two_pass,
     )

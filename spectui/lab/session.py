@@ -377,5 +377,6 @@ def _changed(profile: TuningProfile, change: Change) -> TuningProfile:
         "mode": change.mode,
         "draft_length": change.draft_length,
         "p_min": change.p_min,
+        "ngram_length": change.ngram_length,
     }
     return profile.with_speculation(**{name: value for name, value in wanted.items() if value is not None})

@@ -56,6 +56,7 @@ def describe(change: Change) -> str:
     parts = [
         shown(change.mode) if change.mode is not None else "",
         f"length {change.draft_length}" if change.draft_length is not None else "",
+        f"n-gram length {change.ngram_length}" if change.ngram_length is not None else "",
         f"p_min {change.p_min:.2f}" if change.p_min is not None else "",
     ]
     return ", ".join(part for part in parts if part)

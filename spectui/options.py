@@ -1,0 +1,115 @@
+"""What the command line's arguments mean: number types, profiles and addresses, keys and workloads.
+
+Apart from the commands; every function raises SpectuiError, one line, for input that cannot be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from spectui.errors import UsageError
+
+if TYPE_CHECKING:
+    from spectui.core.profile import TuningProfile
+    from spectui.store.paths import Folders
+
+KEY_VARIABLE: Final = "SPECTUI_API_KEY"
+"""Variable that holds the API key of an attached server."""
+
+
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Comma-separated whole numbers in a range."""
+
+    name = "N,N,..."
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low, self._high = low, high
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The numbers in the order given, each once."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers, such as 1,2,4,8", param, ctx)
+        if not all(self._low <= n <= self._high for n in numbers):
+            self.fail(f"{value!r}: each number must be from {self._low} to {self._high}", param, ctx)
+        return tuple(dict.fromkeys(numbers))
+
+
+class Real(click.FloatRange):
+    """A finite number in a range; NaN would pass every comparison."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, if it is one and in range."""
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
+def target_of(text: str) -> TuningProfile:
+    """A profile by name or file, or a server by its address."""
+    from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
+
+    if text.startswith(("http://", "https://")):
+        return TuningProfile(server=ServerSettings(url=checked_url(text)))
+    return load_profile(text)
+
+
+def load_profile(name: str) -> TuningProfile:
+    """The profile of that name or file."""
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    return load(name, folders()).profile
+
+
+def folders() -> Folders:
+    """This user's folders."""
+    from spectui.store.paths import Folders  # noqa: PLC0415
+
+    return Folders.default()
+
+
+def checked_url(text: str) -> str:
+    """An address as a base URL."""
+    from spectui.llama.address import server_address  # noqa: PLC0415
+
+    return server_address(text)
+
+
+def with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
+    """The profile with a stated plain speed, or with a second server's address."""
+    from spectui.core.profile import BaselineSettings  # noqa: PLC0415
+
+    with suppress(ValueError):
+        speed = float(text)
+        if not 0 < speed < float("inf"):
+            raise UsageError(f"--baseline {text}: a speed is a positive number of tokens per second")
+        return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
+    return replace(profile, baseline=BaselineSettings(url=checked_url(text)))
+
+
+def api_key_of(profile: TuningProfile, environ: Mapping[str, str]) -> str | None:
+    """The key for a server: from the profile's variable, else from the general one."""
+    name = profile.server.api_key_env or KEY_VARIABLE
+    return environ.get(name) or None
+
+
+def workloads_of(text: str | None, profile: TuningProfile) -> tuple[str, ...]:
+    """Names of workloads that exist; the profile's own without any."""
+    from spectui.lab.workloads import load_workload  # noqa: PLC0415
+
+    names = tuple(dict.fromkeys((text or profile.traffic.workload).split(",")))
+    for name in names:
+        load_workload(profile.with_traffic(workload=name).traffic)
+    return names
