@@ -121,11 +121,10 @@ class Facts:
 
     @property
     def better_length(self) -> int | None:
-        """A length predicted to win, its interval above 1, and to beat the running one; None if there is none."""
+        """A draft length that is predicted to win and to beat the running one; None if there is none."""
         if self.best_length is None or self.best_length == self.draft_length:
             return None
-        certain = self.best_low is None or self.best_low > 1.0
-        return self.best_length if certain and self._worthwhile(self.best_speedup) else None
+        return self.best_length if self._worthwhile(self.best_speedup) else None
 
     @property
     def better_p_min(self) -> float | None:
