@@ -17,7 +17,7 @@ class BoundedSeries:
         """Append one point; t in seconds must not go back."""
         self._points.append(HistoryPoint(t=t, tokens_per_second=value))
         if len(self._points) > self._capacity:
-            half = len(self._points) // 2
+            half = len(self._points) // 4 * 2
             old, new = self._points[:half], self._points[half:]
             merged = [
                 HistoryPoint(

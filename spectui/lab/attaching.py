@@ -66,10 +66,10 @@ def _from_command(profile: TuningProfile) -> Discovered | None:
     server = replace(
         parsed.server, url=kept.url, api_key_env=kept.api_key_env, port=None, binary=kept.binary or command[0]
     )
-    known = parsed.speculation.mode == OFF or not flags.isdisjoint(_LENGTH_FLAGS)
+    mode = parsed.speculation.mode
+    said = not flags.isdisjoint(_LENGTH_FLAGS) and (is_ngram(mode) or not flags.isdisjoint(_P_MIN_FLAGS))
     return Discovered(
-        replace(profile, server=server, speculation=parsed.speculation),
-        length_known=known and (is_ngram(parsed.speculation.mode) or not flags.isdisjoint(_P_MIN_FLAGS)),
+        replace(profile, server=server, speculation=parsed.speculation), length_known=mode == OFF or said
     )
 
 

@@ -24,6 +24,8 @@ from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileId
 MIN_ROUNDS: Final = 2
 MAX_ROUNDS: Final = 6
 ENOUGH_TOKENS: Final = 150
+ENOUGH_SECONDS: Final = 25.0
+"""A busy machine narrows nothing; after this long the least number of rounds must do."""
 NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
 
@@ -50,6 +52,7 @@ async def measure_plain(
     *,
     on_token: Callable[[int, float], None] | None = None,
     on_progress: Callable[[int, SpeedEstimate | None], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[SpeedEstimate, Segment]:
     """Plain speed of a server that does not speculate, on the workload's first prompts.
 
@@ -59,7 +62,7 @@ async def measure_plain(
     collector = Collector(plain, on_token=on_token)
     width = plain.traffic.concurrency
     order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
-    rounds = 0
+    rounds, begun = 0, clock()
     while True:
         await collector.send(server, order, requests=width, warm_up=rounds == 0)
         rounds += 1
@@ -74,8 +77,9 @@ async def measure_plain(
                 )
             continue
         narrow = speed.relative_error is not None and speed.relative_error <= NARROW
-        enough = segment.bet().tokens >= ENOUGH_TOKENS
-        if rounds >= MAX_ROUNDS or (rounds >= MIN_ROUNDS and narrow and enough):
+        settled = narrow and segment.bet().tokens >= ENOUGH_TOKENS
+        late = clock() - begun >= ENOUGH_SECONDS
+        if rounds >= MAX_ROUNDS or (rounds >= MIN_ROUNDS and (settled or late)):
             return speed, segment
 
 

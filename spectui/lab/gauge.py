@@ -79,8 +79,7 @@ class Gauge:
 
     def know_length(self, profile: TuningProfile) -> None:
         """Begin the segment anew with settings that now name the draft length."""
-        self.segment = Segment(profile)
-        self._dirty = True
+        self._segment_anew(Segment(profile))
 
     def pause(self) -> None:
         """No traffic for now; what was measured stays."""
@@ -128,7 +127,12 @@ class Gauge:
             self._longest = longest
             self.on_longer_draft(longest)
         if self.segment.fixed_length and result.passes.cut_amid(longest):
-            self.segment = Segment(self.segment.profile, fixed_length=False)
+            self._segment_anew(Segment(self.segment.profile, fixed_length=False))
+
+    def _segment_anew(self, segment: Segment) -> None:
+        self.segment = segment
+        self._curve_requests = -1
+        self._dirty = True
 
     @property
     def output(self) -> str:

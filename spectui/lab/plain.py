@@ -17,7 +17,7 @@ from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
-from spectui.lab.probe import probe
+from spectui.lab.probe import probe as run_probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.workloads import Workload, load_workload
 from spectui.llama.address import same_origin
@@ -63,7 +63,7 @@ class PlainSpeed:
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
         speed, measured = await self._on(server, workload, plan.profile)
-        v = await self._probe(server)
+        v = await self.probe(server)
         key = baseline.key_for(plan, workload)
         self._measured_here.add(key)
         try:
@@ -85,15 +85,15 @@ class PlainSpeed:
                 raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
-            v = await self._probe(second)
+            v = await self.probe(second)
         finally:
             await second.stop()
         return Plain(speed, "second server", v)
 
-    async def _probe(self, server: Server) -> dict[int, float]:
+    async def probe(self, server: Server) -> dict[int, float]:
         """V(n) on a server that does not speculate; empty where the server cannot be probed."""
         try:
-            found = await probe(
+            found = await run_probe(
                 server.client,
                 on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
             )

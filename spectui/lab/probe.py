@@ -19,9 +19,9 @@ from spectui.errors import ServerError
 from spectui.lab.filler import sentences
 from spectui.llama.client import LlamaClient
 
-DEFAULT_TOKENS: Final = (1, 2, 3, 4, 5, 7, 9, 13, 17)
+DEFAULT_TOKENS: Final = (1, 2, 3, 5, 9, 17)
 PREFIX_TOKENS: Final = 64
-ROUNDS: Final = 4
+ROUNDS: Final = 3
 _SLOT: Final = 0
 
 

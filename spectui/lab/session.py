@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -133,6 +134,13 @@ class Session:
     def measure_baseline(self, *, force: bool) -> None:
         """Find the plain speed: given, remembered, from a second server, or by a restart without speculation."""
         self._operations.urgent(lambda: self._find_baseline(force=force, measure=True))
+
+    def probe(self) -> None:
+        """Probe verification: our own server together with its baseline, a foreign one as it is."""
+        if self.staging.staged.attached:
+            self._operations.urgent(self._probe_attached)
+        else:
+            self.measure_baseline(force=True)
 
     async def settled(self) -> None:
         """Wait until no command is at work."""
@@ -356,6 +364,23 @@ class Session:
             self.on_notice(f"the baseline could not be measured: {error}")
         finally:
             self._measuring, self.note = False, ""
+        await self._resume()
+
+    async def _probe_attached(self) -> None:
+        server, plain = self.server, self.gauge.plain
+        if server is None or not server.alive:
+            raise UsageError("there is no server to probe")
+        if server.speculating:
+            raise UsageError(
+                "this server speculates, and its draft would read the probe's tokens too: name one without "
+                "speculation as the baseline (b)"
+            )
+        await self._stop_traffic()
+        v = await self._plain.probe(server)
+        if plain is None:
+            self.on_notice("verification is probed; it counts once a baseline is known")
+        else:
+            self.gauge.set_plain(replace(plain, v=v))
         await self._resume()
 
     def _say(self, note: str) -> None:

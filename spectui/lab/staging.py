@@ -48,10 +48,10 @@ class Staging:
         back: they were undone to. Else what ran before can be undone to, if it differs by a restart.
         """
         profile = _with_instant(profile, self.staged)
-        if back and self._before:
-            self._before.pop()
-        elif not back and self.running is not None and restart_changes(self.running, profile):
+        if not back and self.running is not None:
             self._remember(self.running)
+        if self._before and not restart_changes(self._before[-1], profile):
+            self._before.pop()
         self.running = profile
         return profile
 

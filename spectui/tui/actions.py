@@ -135,6 +135,21 @@ class ActionScreen(Screen[None]):
             lambda yes: self._controller.measure_baseline(force=known is not None) if yes else None,
         )
 
+    def action_probe(self) -> None:
+        """Probe verification; asks first, since our own server must restart without speculation for it."""
+        if self._foreign:
+            self._controller.probe()
+            return
+        self.app.push_screen(
+            ConfirmScreen(
+                "probe verification",
+                "The server restarts without speculation, its plain speed is measured and verification probed; "
+                "then it restarts as it is.",
+                yes="probe",
+            ),
+            lambda yes: self._controller.probe() if yes else None,
+        )
+
     def _baseline_given(self, given: GivenBaseline | None) -> None:
         if given is not None:
             self._controller.give_baseline(tokens_per_second=given.tokens_per_second, url=given.url)

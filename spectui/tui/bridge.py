@@ -116,6 +116,11 @@ class SessionController:
         if self._session is not None:
             self._session.measure_baseline(force=force)
 
+    def probe(self) -> None:
+        """Probe what verification costs."""
+        if self._session is not None:
+            self._session.probe()
+
     def give_baseline(self, *, tokens_per_second: float | None = None, url: str | None = None) -> None:
         """Take the plain speed from a number or a second server."""
         given = BaselineSettings(tokens_per_second=tokens_per_second, url=url)

@@ -60,6 +60,9 @@ class Controller(Protocol):
     def measure_baseline(self, *, force: bool) -> None:
         """Measure plain speed on the same prompts; `force` measures again what is already known."""
 
+    def probe(self) -> None:
+        """Probe what verification costs; on our own server together with the baseline."""
+
     def give_baseline(self, *, tokens_per_second: float | None = None, url: str | None = None) -> None:
         """Take the baseline from a number, or from a second server that runs without speculation."""
 

@@ -45,6 +45,7 @@ DASHBOARD: Final = [
         "space", "traffic", "traffic", "Start or stop the test traffic", MEASURE, display="\u2423", show=True
     ),
     _key("b", "baseline", "baseline", "Measure plain speed on the same prompts", MEASURE, show=True),
+    _key("v", "probe", "probe", "Measure what checking n tokens in one pass costs", MEASURE),
     _key("n", "mode", "mode", "Choose how tokens are drafted, or off", SETTINGS),
     _key("d", "draft", "draft", "Choose the draft model", SETTINGS),
     _key(

@@ -8,9 +8,9 @@ LOSS = LossSplit(tokens=2.4, target=1.0, drafting=0.75, verification=0.53, overh
 
 def test_the_parts_of_a_pass_stand_in_one_row() -> None:
     (line,) = _loss_lines(LOSS, 43, 1)
-    assert "".join(span.text for span in line) == "1.00 target +0.75 draft +0.53 check"
-    (wide,) = _loss_lines(LOSS, 60, 1)
-    assert "".join(span.text for span in wide) == "1.00 target +0.75 draft +0.53 check +0.07 rest"
+    assert "".join(span.text for span in line) == "1 step +0.75 draft +0.53 check +0.07 rest"
+    (narrow,) = _loss_lines(LOSS, 33, 1)
+    assert "".join(span.text for span in narrow) == "1 step +0.75 draft +0.53 check"
 
 
 def test_the_bar_fills_the_width_and_no_part_is_negative() -> None:

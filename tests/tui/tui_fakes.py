@@ -425,6 +425,9 @@ class FakeController:
     def toggle_traffic(self) -> None:
         self.calls.append(("toggle_traffic",))
 
+    def probe(self) -> None:
+        self.calls.append(("probe",))
+
     def measure_baseline(self, *, force: bool) -> None:
         self.calls.append(("measure_baseline", force))
 

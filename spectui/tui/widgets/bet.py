@@ -90,7 +90,7 @@ def _loss_lines(loss: LossSplit, width: int, room: int) -> list[Line]:
     )
     named: list[Span] = []
     for name, value, style in parts:
-        text = f"{value:.2f} {name}" if not named else f" {value:+.2f} {name}"
+        text = f"{value:g} step" if not named else f" {value:+.2f} {name}"
         if sum(len(span.text) for span in named) + len(text) <= width:
             named.append(Span(text, style))
     total = sum(max(0.0, value) for _, value, _ in parts)
