@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
@@ -101,7 +102,7 @@ def predict(
     """Predict the speedup by draft length, without a server."""
     from spectui.lab.predicting import prediction, prediction_table, read_v  # noqa: PLC0415
 
-    result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file else None, u=u)
+    result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file is not None else None, u=u)
     _print(result, as_json=as_json, table=prediction_table)
 
 
@@ -119,7 +120,7 @@ def predict(
     metavar="[TPS|URL]",
     help="Measure the plain speed as well; for a server of somebody else, its number or a second address.",
 )
-@click.option("--temperature", type=click.FloatRange(0, 5))
+@click.option("--temperature", type=Real(0, 5))
 @click.option("--concurrency", type=click.IntRange(1, 64))
 @click.option("--depth", type=click.IntRange(0, 1_000_000), help="Pad prompts to about so many tokens.")
 @JSON_OPTION
@@ -188,7 +189,7 @@ def explain(
 
     if log is not None and passes is not None:
         raise UsageError("give --log or --passes, not both")
-    given = explaining.Given(v=read_v(v_file) if v_file else {}, **numbers)
+    given = explaining.Given(v=read_v(v_file) if v_file is not None else {}, **numbers)
     if log is not None:
         result = explaining.explain_log(given, log)
     elif passes is not None:
@@ -268,15 +269,20 @@ def main(argv: list[str] | None = None) -> NoReturn:
         _fail(error, status=2)
     except (KeyboardInterrupt, click.Abort):
         status = _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output is gone; the interpreter's own flush at exit must not complain.
+    except OSError as error:
+        # The interpreter's own flush at exit must not complain as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        gone = isinstance(error, BrokenPipeError)
+        if not gone:
+            _say(f"spectui: the output cannot be written ({error.strerror or error})")
+        status = 0 if gone else 1
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
     """Open the dashboard; whatever is heavy loads after its first frame."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("the dashboard needs a terminal; use spectui measure, probe or explain without one")
     # Collecting while modules load finds nothing and costs 50 ms. The controller switches it on again once the
     # first frame stands.
     gc.disable()
@@ -309,6 +315,7 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
 
 def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
     click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
+    sys.stdout.flush()
 
 
 def _measurement_table(data: dict[str, Any]) -> str:
@@ -328,7 +335,9 @@ def _profile_table(data: dict[str, Any]) -> str:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    """Progress and errors; that nobody can read them is no reason to lose a measurement."""
+    with suppress(OSError):
+        click.echo(line, err=True)
 
 
 def _fail(error: SpectuiError, *, status: int) -> NoReturn:

@@ -11,6 +11,7 @@
       DemoError           the demo pair cannot be built
       ServerError         a server that answers wrongly, or not at all
         ServerGone        the connection is refused or was lost
+          ServerDied      a server of ours ended by itself
         Unauthorized      the API key is missing or wrong
         Unsupported       the server does not offer this endpoint
 
@@ -82,6 +83,15 @@ class ServerError(SpectuiError):
 
 class ServerGone(ServerError):  # noqa: N818  the name says what is the case, as httpx's StreamClosed does
     """The connection is refused or was lost."""
+
+
+class ServerDied(ServerGone):
+    """A server of ours ended by itself; `code` and `log_tail` as in LaunchError."""
+
+    def __init__(self, message: str, *, code: str = "server-crashed", log_tail: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.log_tail = log_tail
 
 
 class Unauthorized(ServerError):  # noqa: N818

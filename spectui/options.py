@@ -5,10 +5,12 @@ Apart from the commands; every function raises SpectuiError, one line, for input
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
     from spectui.store.paths import Folders
 
+_SLOWEST: Final = 0.001
+_FASTEST: Final = 1e7
+_HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d{1,5}(/.*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(/.*)?")
 KEY_VARIABLE: Final = "SPECTUI_API_KEY"
 """Variable that holds the API key of an attached server."""
 
@@ -61,7 +66,7 @@ def target_of(text: str) -> TuningProfile:
     """A profile by name or file, or a server by its address."""
     from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
 
-    if text.startswith(("http://", "https://")):
+    if "://" in text or (_HOST_AND_PORT.fullmatch(text) and not Path(text).exists()):
         return TuningProfile(server=ServerSettings(url=checked_url(text)))
     return load_profile(text)
 
@@ -93,8 +98,10 @@ def with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
 
     with suppress(ValueError):
         speed = float(text)
-        if not 0 < speed < float("inf"):
-            raise UsageError(f"--baseline {text}: a speed is a positive number of tokens per second")
+        if not _SLOWEST <= speed <= _FASTEST:
+            raise UsageError(
+                f"--baseline {text}: a speed is from {_SLOWEST:g} to {_FASTEST:g} tokens per second"
+            )
         return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
     return replace(profile, baseline=BaselineSettings(url=checked_url(text)))
 
@@ -109,7 +116,7 @@ def workloads_of(text: str | None, profile: TuningProfile) -> tuple[str, ...]:
     """Names of workloads that exist; the profile's own without any."""
     from spectui.lab.workloads import load_workload  # noqa: PLC0415
 
-    names = tuple(dict.fromkeys((text or profile.traffic.workload).split(",")))
+    names = tuple(dict.fromkeys((profile.traffic.workload if text is None else text).split(",")))
     for name in names:
         load_workload(profile.with_traffic(workload=name).traffic)
     return names

@@ -15,7 +15,9 @@ _ESCAPES: Final = re.compile(
     "|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\|$)"  # OSC, DCS and other strings up to their terminator
     "|[ -/]*[0-~])"  # two-character and charset sequences
 )
-_CONTROLS: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
 """C0 but tab, DEL, C1, Unicode line ends and direction overrides."""
 
 

@@ -14,7 +14,7 @@ from spectui.core.secrets import redacted
 from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView
 from spectui.core.verdict import Finding
-from spectui.errors import ServerError, SpectuiError, UsageError
+from spectui.errors import ServerError, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
@@ -84,22 +84,22 @@ class Measurer:
         workloads = {
             name: load_workload(profile.with_traffic(workload=name).traffic) for name in order.workloads
         }
-        plain = await self._baselines(profile, workloads, order)
+        result = Measurement()
+        try:
+            plain = await self._baselines(profile, workloads, order)
+        except ServerError as error:
+            return self._ended(result, profile, None, error)
         server = await self._open(profile)
-        result = Measurement(
-            build=server.build, argv=server.plan.argv if isinstance(server, LaunchedServer) else ()
-        )
+        result.build = server.build
+        result.argv = server.plan.argv if isinstance(server, LaunchedServer) else ()
         try:
             known, fixed_length = await self._settings_of(server, next(iter(workloads.values())))
             for name, workload in workloads.items():
-                job = _Job(
-                    known.with_traffic(workload=name), workload, order.requests, plain.get(name), fixed_length
-                )
+                current = known.with_traffic(workload=name)
+                job = _Job(current, workload, order.requests, plain.get(name), fixed_length)
                 await self._workload(server, job, result)
         except SpectuiError as error:
-            result.failure = await server.explain(error)
-            verdict = verdict_of(BetView(), profile, server, failures=(failure_of(result.failure),))
-            result.findings = [*verdict.findings, *result.findings]
+            self._ended(result, profile, server, await server.explain(error))
         finally:
             await server.stop()
         return result
@@ -157,6 +157,15 @@ class Measurer:
         await server.start()
         return server
 
+    def _ended(
+        self, result: Measurement, profile: TuningProfile, server: Server | None, error: SpectuiError
+    ) -> Measurement:
+        """The measurement as far as it came, with what ended it."""
+        result.failure = error
+        verdict = verdict_of(BetView(), profile, server, failures=(failure_of(error),))
+        result.findings = [*verdict.findings, *result.findings]
+        return result
+
     async def _settings_of(self, server: Server, workload: Workload) -> tuple[TuningProfile, bool | None]:
         """The settings that are measured, and whether drafts have one length, where only an answer can tell."""
         if not isinstance(server, AttachedServer) or server.length_known:
@@ -196,6 +205,8 @@ class Measurer:
                 name: await self._plain(server, plain.with_traffic(workload=name), workload, order, v)
                 for name, workload in workloads.items()
             }
+        except ServerGone as error:
+            raise await server.explain(error) from error
         finally:
             await server.stop()
 

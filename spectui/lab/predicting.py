@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from spectui.core import speedup
+from spectui.core.plain import plain_line
 from spectui.core.snapshot import CurvePoint
 from spectui.errors import UsageError
 from spectui.lab.tables import columns
+
+_DIGITS: Final = 6
+"""Of a number of tokens in one pass."""
+_DEAREST: Final = 1e9
+"""No pass costs so many plain steps."""
 
 
 def prediction(
@@ -77,11 +82,12 @@ def prediction_table(data: dict[str, Any]) -> str:
 
 def read_v(path: str) -> dict[int, float]:
     """V(n) by n from a JSON object such as {"2": 1.07}. Raises UsageError, one line."""
+    file, path = Path(path), plain_line(path, 200)
     try:
-        data = json.loads(Path(path).read_text("utf-8"))
+        data = json.loads(file.read_text("utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f'{path} is not JSON; it holds V(n) by n, such as {{"2": 1.07}}') from error
     if not isinstance(data, dict) or not data:
         raise UsageError(f'{path} holds no V(n); give an object such as {{"2": 1.07}}')
@@ -89,12 +95,12 @@ def read_v(path: str) -> dict[int, float]:
 
 
 def _tokens(path: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"{path}: {text!r} is no number of tokens; keys are whole numbers from 1")
+    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
+        raise UsageError(f"{path}: {text[:20]!r} is no number of tokens; keys are whole numbers from 1")
     return int(text)
 
 
 def _cost(path: str, n: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _DEAREST:
         raise UsageError(f"{path}: V({n}) must be a positive number of plain steps")
     return float(value)

@@ -20,6 +20,7 @@ from spectui.errors import (
     BinaryError,
     FlagError,
     LaunchError,
+    ServerDied,
     ServerError,
     ServerGone,
     SpectuiError,
@@ -56,7 +57,7 @@ def failure_of(error: SpectuiError) -> Failure:
         (ServerError, "server-error"),
         (UsageError, "flag-value"),
     )
-    if isinstance(error, LaunchError):
+    if isinstance(error, LaunchError | ServerDied):
         return Failure(code=error.code, text=str(error))
     code = next((code for kind, code in codes if isinstance(error, kind)), "server-error")
     return Failure(code=code, text=str(error))
@@ -240,7 +241,10 @@ class LaunchedServer(Server):
                 status = await self.process.wait()
         except TimeoutError:
             return error
-        return self._explained(LaunchError(_ended_by_itself(status)), self.log_tail(12))
+        root = root_failure(self._said)
+        text = _ended_by_itself(status) if root is None else f"{_ended_by_itself(status)}: {root.text}"
+        code = "server-crashed" if root is None else root.code
+        return ServerDied(text, code=code, log_tail=self.log_tail(12))
 
     async def stop(self) -> None:
         """Close our streams, then end the process."""

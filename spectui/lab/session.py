@@ -17,7 +17,7 @@ from typing import Final
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.snapshot import TrafficState
 from spectui.core.verdict import Change, Failure
-from spectui.errors import LaunchError, PromptsError, SpectuiError, UsageError
+from spectui.errors import LaunchError, PromptsError, ServerDied, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
 from spectui.lab.launcher import Launcher
@@ -166,7 +166,7 @@ class Session:
             self.failures = (failure_of(error),)
         else:
             self.failures = (Failure(code="internal-error", text=f"spectui itself failed: {error!r}"),)
-        self.failed_log = error.log_tail if isinstance(error, LaunchError) else ()
+        self.failed_log = error.log_tail if isinstance(error, LaunchError | ServerDied) else ()
 
     def _forget_refusals(self) -> None:
         """Settings that could not be started were changed: a server that runs on is well again."""

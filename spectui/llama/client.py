@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -91,6 +91,7 @@ class LlamaClient:
         self._open: set[OpenStream] = set()
         limits = timeouts or Timeouts()
         self._silence = limits.silence
+        self._control_seconds = limits.control
 
         def http(read: float, *, kept: int) -> httpx.AsyncClient:
             return httpx.AsyncClient(
@@ -268,17 +269,38 @@ class LlamaClient:
     ) -> tuple[int, bytes]:
         url = self.base_url + path
         bound = httpx.USE_CLIENT_DEFAULT if timeout is None else httpx.Timeout(timeout, pool=None)
-        with translated(url):
-            request = self._control.build_request(method, url, json=data, timeout=bound)
-            try:
-                response = await self._control.send(request, stream=True)
-            except _LOST:
-                # The server closed a kept connection while the request was on its way.
-                response = await self._control.send(request, stream=True)
-            try:
-                return response.status_code, await _read(response, url, limit)
-            finally:
-                await response.aclose()
+        # httpx bounds each read; a server that drips bytes would never end.
+        whole = 2 * (self._control_seconds if timeout is None else timeout)
+        with translated(url), _deadline(url):
+            async with asyncio.timeout(whole):
+                return await self._exchange(method, url, data, bound, limit)
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        data: Mapping[str, Any] | None,
+        bound: Any,
+        limit: int,
+    ) -> tuple[int, bytes]:
+        request = self._control.build_request(method, url, json=data, timeout=bound)
+        try:
+            response = await self._control.send(request, stream=True)
+        except _LOST:
+            # The server closed a kept connection while the request was on its way.
+            response = await self._control.send(request, stream=True)
+        try:
+            return response.status_code, await _read(response, url, limit)
+        finally:
+            await response.aclose()
+
+
+@contextmanager
+def _deadline(url: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise ServerError(f"{url} did not finish its answer in time; is this a llama-server?") from None
 
 
 def normalise_url(text: str) -> str:

@@ -3,9 +3,9 @@
 Apart from the HTTP side, because a process that hangs or floods must be seen and ended without its cooperation.
 
 What keeps orphans away, from the gentle to the brutal: `stop`; the end of the event loop, which kills; the
-interpreter's exit or the loss of the last reference, through a finalizer; and on Linux the kernel, which kills the
-server when the thread that started it dies. Start servers from the main thread therefore: a worker thread that
-ends would take its servers along.
+interpreter's exit or the loss of the last reference, through a finalizer; a watchman, which outlives us to end the
+group of a wrapped server; and on Linux the kernel, which kills the server when the thread that started it dies.
+Start servers from the main thread therefore: a worker thread that ends would take its servers along.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Final
 
 from spectui.core.plain import plain_line
 from spectui.errors import BinaryError, LaunchError
+from spectui.llama.guard import Watchman
 from spectui.llama.output import OutputLines, RotatingLog
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -49,8 +50,9 @@ class ServerProcess:
         self._stopping: asyncio.Task[int] | None = None
         self.started = started
         self._finalizer = weakref.finalize(self, _kill_group_of, process.pid, os.getpid())
+        watchman = Watchman(process.pid)
         self._ended = asyncio.create_task(
-            _watch(process, output, reader, self._finalizer), name=f"server-{process.pid}"
+            _watch(process, output, reader, self._finalizer, watchman), name=f"server-{process.pid}"
         )
 
     @classmethod
@@ -167,16 +169,19 @@ async def _watch(
     output: OutputLines,
     reader: _Reader,
     finalizer: weakref.finalize[[int, int], ServerProcess],
+    watchman: Watchman,
 ) -> int:
     """Wait for the exit, sweep what is left of the group, read the last output. Holds no ServerProcess."""
     try:
         code = await process.wait()
     except asyncio.CancelledError:
         finalizer()
+        watchman.dismiss()
         reader.close()
         raise
     _signal_group(process.pid, signal.SIGKILL)
     finalizer.detach()
+    watchman.dismiss()
     with suppress(TimeoutError):
         async with asyncio.timeout(_LAST_OUTPUT_S):
             await reader.done.wait()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import ClassVar
 
 from textual import on
@@ -59,6 +62,10 @@ class SpectuiApp(App[None]):
         if self._welcome:
             self.push_screen(WelcomeScreen(self._controller))
         self.call_after_refresh(self._controller.start, self.post_message)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, self._told_to_end)
 
     @on(SnapshotReady)
     def _take(self, message: SnapshotReady) -> None:
@@ -105,6 +112,10 @@ class SpectuiApp(App[None]):
         self._leaving = True
         self.notify("stopping", timeout=60)
         self.run_worker(self._leave(), name="quit", group="quit", exit_on_error=False)
+
+    def _told_to_end(self) -> None:
+        """SIGTERM or a closed terminal: leave as `q` does, so that server and terminal are left in order."""
+        self.run_worker(self.action_quit(), name="signal", group="signal", exit_on_error=False)
 
     async def _leave(self) -> None:
         try:

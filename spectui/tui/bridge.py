@@ -129,7 +129,9 @@ class SessionController:
             self._session.measure_baseline(force=True)
 
     def restart(self) -> None:
-        """Restart with the staged settings."""
+        """Restart with the staged settings; what could not even be opened is tried again."""
+        if self._session is None:
+            self._spawn(self._begin())
         self._command(lambda session: session.restart())
 
     def undo(self) -> None:

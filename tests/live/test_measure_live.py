@@ -133,3 +133,30 @@ def test_the_probe_prints_v(profile_file: Path) -> None:
     assert set(data["v"]) == {"1", "2", "4"}
     assert data["v"]["1"] == 1.0
     assert data["t1_ms"] > 0
+
+
+def test_a_killed_spectui_leaves_no_server_behind_a_wrapper(
+    demo_pair: DemoPair, server_binary: Path, tmp_path: Path
+) -> None:
+    wrapper = tmp_path / "wrapped-llama-server"
+    wrapper.write_text(f'#!/bin/sh\n"{server_binary}" "$@"\nexit $?\n')
+    wrapper.chmod(0o755)
+    profile = pair_profile(demo_pair.target, demo_pair.drafts[0], wrapper)
+    path = tmp_path / "wrapped.toml"
+    save(profile, path, Folders.default())
+    process = spectui("measure", path, "--runs", 500)
+    outer = until(lambda: server_of(process))
+    inner = until(lambda: outer.children())[0]
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: not inner.is_running())
+
+
+def test_results_survive_a_terminal_that_is_gone(profile_file: Path) -> None:
+    command = [sys.executable, "-m", "spectui", "measure", str(profile_file), "--runs", "1", "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=full, text=True, check=False, timeout=120
+        )
+    assert json.loads(done.stdout)["workloads"]["code"]["requests"] == 1
+    assert done.returncode == 0

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from spectui.core.profile import SpeculationSettings, TuningProfile
+from spectui.core.snapshot import BetView, Estimate, PositionRow
+from spectui.core.verdict import Failure, Outcome
+from spectui.lab.judging import cost_model, predicted_curve, textbook_curve, verdict_of, with_costs
+
+PROFILE = TuningProfile(
+    speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf", draft_length=4)
+)
+SHARES = (0.7, 0.49, 0.34, 0.24)
+E = 1 + sum(SHARES)
+V = {2: 1.1, 3: 1.2, 5: 1.5, 9: 2.2, 17: 4.0}
+C = 0.15
+DRAFTED = 4.0
+R = 1.5 + 5 * C + 0.1
+"""What a pass costs that drafts 4 tokens: V(5) + 5 c + u."""
+BET = BetView(
+    requests=20,
+    passes=400,
+    tokens=int(400 * E),
+    drafted=1600,
+    accepted=int(400 * (E - 1)),
+    tokens_per_pass=Estimate(value=E, low=E - 0.1, high=E + 0.1),
+    drafted_per_pass=DRAFTED,
+    t1_ms=25.0,
+    draft_ms=C * 25,
+    c=C,
+    pass_cost=R,
+    baseline=Estimate(value=40.0),
+    speedup_actual=Estimate(value=E / R, low=E / R - 0.05, high=E / R + 0.05),
+    survival=tuple(PositionRow(position=j + 1, survival=s, at_risk=400) for j, s in enumerate(SHARES)),
+    tokens_per_request=200.0,
+)
+
+
+def at(curve: object, k: int) -> float:
+    return next(p.speedup for p in curve if p.draft_length == k)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("changes", "v"), [({}, {}), ({}, {1: 1.0}), ({"c": None}, V), ({"t1_ms": None}, V), ({"c": None}, {})]
+)
+def test_costs_need_a_probe_a_draft_time_and_a_plain_step(
+    changes: dict[str, None], v: dict[int, float]
+) -> None:
+    bet = replace(BET, **changes)
+    assert cost_model(bet, v) is None
+    assert with_costs(bet, v) is bet
+
+
+def test_costs_of_a_probed_run() -> None:
+    model = cost_model(BET, V)
+    assert model is not None
+    assert model.pass_cost(4) == pytest.approx(1.5 + 5 * C + 0.1)
+    costed = with_costs(BET, V)
+    assert costed.speedup_predicted == pytest.approx(E / R)
+    loss = costed.loss
+    assert loss is not None
+    assert loss.tokens == pytest.approx(E)
+    assert loss.drafting == pytest.approx(5 * C)
+    assert loss.verification == pytest.approx(0.5)
+    assert loss.overhead == pytest.approx(0.1)
+    assert loss.unexplained == pytest.approx(0.0)
+
+
+def test_what_a_pass_costs_beyond_the_model_is_unexplained() -> None:
+    loss = with_costs(replace(BET, pass_cost=R + 0.6), V).loss
+    assert loss is not None
+    assert (loss.overhead, loss.unexplained) == pytest.approx((0.1, 0.6))
+
+
+@pytest.mark.parametrize("missing", ["tokens_per_pass", "drafted_per_pass", "pass_cost"])
+def test_nothing_is_split_while_a_measure_is_missing(missing: str) -> None:
+    bet = replace(BET, **{missing: None})
+    assert with_costs(bet, V) is bet
+
+
+def test_with_a_probe_the_curve_meets_what_was_measured() -> None:
+    curve = predicted_curve(BET, PROFILE, V)
+    # A request of 200 tokens feels its end a little: its last drafts are cut.
+    assert at(curve, 4) == pytest.approx(E / R, rel=0.02)
+    assert at(curve, 1) == pytest.approx(1.7 / (1.1 + 2 * C + 0.1), rel=0.02)
+    assert at(curve, 16) < at(curve, 4)
+    assert all(p.low is None and p.high is None for p in curve)
+
+
+def test_a_dearer_run_lowers_the_whole_curve() -> None:
+    cheap, dear = (predicted_curve(replace(BET, pass_cost=cost), PROFILE, V) for cost in (R, R + 0.8))
+    assert at(dear, 4) == pytest.approx(E / (R + 0.8), rel=0.02)
+    assert all(a.speedup > b.speedup for a, b in zip(cheap, dear, strict=True))
+
+
+def test_the_interval_holds_both_the_requests_and_the_speeds() -> None:
+    replicates = [tuple(s * f for s in SHARES) for f in (0.9, 0.95, 1.0, 1.05, 1.1)]
+    alone = predicted_curve(replace(BET, speedup_actual=Estimate(value=E / R)), PROFILE, V, replicates)
+    both = predicted_curve(BET, PROFILE, V, replicates)
+    plain = predicted_curve(BET, PROFILE, V)
+    yields = [1 + f * sum(SHARES) for f in (0.9, 0.95, 1.0, 1.05, 1.1)]
+    spread = math.sqrt(sum((y - E) ** 2 for y in yields) / 4) / E
+    error = 0.05 / (E / R) / 1.96
+    for one, two, bare in zip(alone, both, plain, strict=True):
+        assert one.speedup == two.speedup == bare.speedup
+        assert one.low is not None
+        assert one.high is not None
+        assert two.low is not None
+        assert two.high is not None
+        assert two.low < one.low < one.speedup < one.high < two.high
+        if one.draft_length == 4:
+            assert one.high == pytest.approx(one.speedup * math.exp(1.96 * spread))
+            assert two.high == pytest.approx(two.speedup * math.exp(1.96 * math.hypot(spread, error)))
+            assert two.low == pytest.approx(two.speedup / math.exp(1.96 * math.hypot(spread, error)))
+
+
+def test_without_a_probe_shorter_drafts_lie_between_both_forms() -> None:
+    curve, textbook = predicted_curve(BET, PROFILE), textbook_curve(BET)
+    price = (R - 1) / DRAFTED
+    even = {1: 1.7 / (1 + price), 2: 2.19 / (1 + 2 * price), 4: E / R}
+    for k in (1, 2):
+        assert at(textbook, k) == pytest.approx((1 + sum(SHARES[:k])) / (1 + k * C))
+        assert at(curve, k) == pytest.approx(math.sqrt(even[k] * at(textbook, k)))
+        assert even[k] < at(curve, k) < at(textbook, k)
+    assert at(curve, 4) == pytest.approx(even[4])
+    assert at(curve, 8) < at(textbook, 8)
+
+
+def test_without_probe_and_draft_time_the_cost_is_spread_evenly() -> None:
+    bet = replace(BET, c=None)
+    assert textbook_curve(bet) == ()
+    curve = predicted_curve(bet, PROFILE, V)
+    assert at(curve, 1) == pytest.approx(1.7 / (1 + (R - 1) / DRAFTED))
+    assert at(curve, 4) == pytest.approx(E / R)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"fixed_length": False}, {"survival": ()}, {"pass_cost": None}, {"drafted_per_pass": None}],
+    ids=lambda changes: next(iter(changes)),
+)
+@pytest.mark.parametrize("v", [{}, V], ids=["unprobed", "probed"])
+def test_no_curve_where_other_lengths_cannot_be_told(changes: dict[str, object], v: dict[int, float]) -> None:
+    bet = replace(BET, **changes)  # type: ignore[arg-type]  plain keywords
+    assert predicted_curve(bet, PROFILE, v) == ()
+    if "fixed_length" in changes or "survival" in changes:
+        assert textbook_curve(bet) == ()
+
+
+def test_the_best_of_the_curve_is_advised() -> None:
+    losing = replace(
+        BET, pass_cost=E / 0.8, speedup_actual=Estimate(value=0.8, low=0.78, high=0.82), survival=BET.survival
+    )
+    profile = PROFILE.with_speculation(draft_length=4)
+    curve = predicted_curve(losing, profile)
+    verdict = verdict_of(losing, profile, None, predicted=curve)
+    best = max(curve, key=lambda p: p.speedup)
+    assert verdict.outcome is Outcome.LOSING
+    if best.speedup >= 1.05:
+        assert verdict.change is not None
+        assert verdict.change.draft_length == best.draft_length
+    winning = verdict_of(BET, PROFILE, None)
+    assert winning.outcome is Outcome.WINNING
+    assert winning.findings[0].code == "winning"
+
+
+def test_failures_come_first_and_once() -> None:
+    failure = Failure(code="server-crashed", text="the server ended by itself (SIGKILL)")
+    verdict = verdict_of(BET, PROFILE, None, failures=(failure,))
+    assert verdict.outcome is Outcome.BROKEN
+    assert [f.code for f in verdict.findings].count("server-crashed") == 1
+    assert verdict.headline == verdict.findings[0].message
+
+
+def test_no_speculation_is_no_bet() -> None:
+    verdict = verdict_of(BetView(), PROFILE.without_speculation(), None)
+    assert verdict.outcome is Outcome.OFF
+    assert not verdict.findings

@@ -1,0 +1,214 @@
+"""The whole dashboard as a user drives it, on the real b10434 server and the small demo pair."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from harness import pair_profile
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import OptionList
+
+from spectui.core.snapshot import ServerState, Snapshot, TrafficState
+from spectui.lab.demo import DemoPair
+from spectui.store.paths import Folders
+from spectui.store.profiles import last_profile, load, save
+from spectui.tui.app import SpectuiApp
+from spectui.tui.bridge import Opening, SessionController
+from spectui.tui.screens.drafts import DraftScreen
+from spectui.tui.screens.picker import PickerScreen
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
+
+
+@dataclass
+class Driven:
+    """The app with its pilot."""
+
+    app: SpectuiApp
+    pilot: Pilot[None]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.app.snapshot
+
+    async def until(self, fits: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        """Wait until the screen is as it should be; the reason is what is missing."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not fits():  # noqa: ASYNC110  nothing signals what is on screen
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            shown = self.snapshot
+            pytest.fail(
+                f"never came: {what}; {shown.server}, {shown.verdict.headline}, {shown.log_tail[-3:]}"
+            )
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    def text(self, widget: str) -> str:
+        """What stands in a part of the main screen."""
+        panel = self.app.screen.query_one(widget, Widget)
+        return "\n".join(panel.render_line(y).text for y in range(panel.size.height))
+
+
+@asynccontextmanager
+async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
+    """The dashboard on a profile's file, as `spectui run FILE` opens it; ended on the way out."""
+    loaded = load(str(profile_file), Folders.default())
+    opening = Opening(profile=loaded.profile, name=str(profile_file), environ=dict(os.environ))
+    controller = SessionController(opening)
+    app = SpectuiApp(controller)
+    try:
+        async with app.run_test(size=(120, 36)) as pilot:
+            yield Driven(app, pilot)
+    finally:
+        await controller.shutdown()
+
+
+@pytest.fixture
+def models(demo_pair: DemoPair, mismatched_draft: Path, tmp_path: Path) -> Path:
+    """A folder with the target, both drafts, and a draft of another vocabulary."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for path in (demo_pair.target, *demo_pair.drafts, mismatched_draft):
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture
+def profile_file(demo_pair: DemoPair, models: Path, server_binary: Path, tmp_path: Path) -> Path:
+    profile = pair_profile(models / demo_pair.target.name, models / demo_pair.drafts[0].name, server_binary)
+    path = tmp_path / "pair.toml"
+    save(profile.with_traffic(max_tokens=24, warmup=1, workload="code"), path, Folders.default())
+    return path
+
+
+def servers() -> list[psutil.Process]:
+    """Servers of this process."""
+    return [child for child in psutil.Process().children() if "llama-server" in child.name()]
+
+
+async def test_the_dashboard_from_start_to_quit(profile_file: Path, demo_pair: DemoPair) -> None:
+    assert servers() == []
+    async with dashboard(profile_file) as driven:
+        app = driven.app
+        await driven.until(
+            lambda: driven.snapshot.server.state is ServerState.RUNNING and driven.snapshot.bet.passes > 0,
+            "a running server and passes",
+        )
+        first = driven.snapshot
+        assert first.server.build is not None
+        assert first.server.speculating is True
+        assert first.settings.profile_name == str(profile_file)
+        assert len(servers()) == 1
+        assert servers()[0].pid == first.server.pid
+        assert last_profile(Folders.default()) == str(profile_file)
+
+        await driven.press("right_square_bracket")
+        await driven.until(lambda: bool(driven.snapshot.settings.changes), "a staged change")
+        assert driven.snapshot.settings.changes == ("speculation.draft_length",)
+        await driven.until(lambda: "4 -> 5" in driven.text("#settings").replace("\u2192", "->"), "4 -> 5")
+        await driven.until(
+            lambda: "--spec-draft-n-max 5" in driven.snapshot.settings.command, "the new command line"
+        )
+        await driven.press("r")
+        await driven.until(
+            lambda: (
+                [m.label for m in driven.snapshot.history.marks] == ["k=4", "k=5"]
+                and driven.snapshot.bet.passes > 0
+            ),
+            "a restart with the new length",
+        )
+        second = driven.snapshot
+        assert second.settings.running is not None
+        assert second.settings.running.speculation.draft_length == 5
+        assert second.settings.changes == ()
+        assert second.server.pid != first.server.pid
+        assert [p.pid for p in servers()] == [second.server.pid]
+
+        await driven.until(lambda: driven.snapshot.bet.requests >= 4, "some requests")
+        before = driven.snapshot.bet.passes
+        await driven.press("w")
+        assert isinstance(app.screen, PickerScreen)
+        await driven.press("down", "down", "enter")
+        await driven.until(
+            lambda: 0 < driven.snapshot.bet.passes < before and driven.snapshot.traffic is TrafficState.ON,
+            "traffic of the other workload",
+        )
+        assert driven.snapshot.settings.running is not None
+        assert driven.snapshot.settings.running.traffic.workload == "json"
+        assert driven.snapshot.server.pid == second.server.pid
+        assert len(driven.snapshot.history.marks) == 2
+
+        await driven.press("o")
+        assert app.screen.query_one("#written").display
+        await driven.until(lambda: bool(driven.text("#written").strip()), "what the model wrote")
+        words = set(driven.text("#written").split())
+        assert words & set(driven.snapshot.output.split())
+        await driven.press("i")
+        assert not app.screen.query_one("#written").display
+        await driven.until(lambda: "slot" in driven.text("#log"), "the server's log")
+        await driven.press("i")
+        assert not app.screen.query_one("#log").display
+
+        await driven.press("q")
+        await driven.until(lambda: not app.is_running, "the end of the app", 20)
+    assert servers() == []
+    assert not psutil.pid_exists(second.server.pid or 0)
+
+
+async def test_drafts_are_tested_and_the_wrong_one_names_its_token(
+    profile_file: Path, demo_pair: DemoPair, mismatched_draft: Path
+) -> None:
+    async with dashboard(profile_file) as driven:
+        app = driven.app
+        await driven.until(lambda: driven.snapshot.server.state is ServerState.RUNNING, "a running server")
+        await driven.press("d")
+        assert isinstance(app.screen, DraftScreen)
+        await driven.until(
+            lambda: len(app.drafts) == 3 and all(d.compatible is not None for d in app.drafts),
+            "tested drafts",
+        )
+        found = {draft.name: draft for draft in app.drafts}
+        for path, blocks in zip(demo_pair.drafts, (27, 24), strict=True):
+            assert found[path.name].compatible is True
+            assert found[path.name].blocks == blocks
+            assert found[path.name].size_bytes == path.stat().st_size
+        wrong = found[mismatched_draft.name]
+        assert wrong.compatible is False
+        assert "1517" in wrong.reason
+        assert "functiox" in wrong.reason
+
+        await driven.until(
+            lambda: (
+                app.screen.query_one(OptionList).option_count == 3
+                and any("1517" in str(o.prompt) for o in app.screen.query_one(OptionList).options)
+            ),
+            "the reason in the list",
+        )
+        rows = app.screen.query_one(OptionList).options
+        assert [row.disabled for row in rows] == [d.compatible is False for d in app.drafts]
+
+        other = next(i for i, d in enumerate(app.drafts) if d.name == demo_pair.drafts[1].name)
+        app.screen.query_one(OptionList).highlighted = other
+        await driven.press("enter")
+        await driven.until(lambda: bool(driven.snapshot.settings.changes), "the other draft staged")
+        assert driven.snapshot.settings.changes == ("speculation.draft_model",)
+        staged = driven.snapshot.settings.staged.speculation.draft_model
+        assert staged is not None
+        assert Path(staged).name == demo_pair.drafts[1].name
+        await driven.press("u")
+        await driven.until(lambda: not driven.snapshot.settings.changes, "the change undone")
+        await driven.press("q")
+        await driven.until(lambda: not app.is_running, "the end of the app", 20)
+    assert servers() == []
