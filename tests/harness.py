@@ -75,6 +75,9 @@ class Count:
     def warmed_up(self) -> None:
         """Nothing to do."""
 
+    def decoding_begins(self, at: float) -> None:
+        """Nothing to do."""
+
     def tokens_arrived(self, count: int, at: float, text: str) -> None:
         """Nothing to do."""
 

@@ -84,6 +84,8 @@ class Facts:
     baseline_stale: str = ""
     """Why the baseline no longer counts; empty while it does."""
     two_pass_server: bool = False
+    measuring_plain: bool = False
+    """Whether the plain speed is being measured, so that speculation is off for the moment only."""
     traffic: bool = False
     """Whether test traffic flows."""
     baseline_expected: bool = True

@@ -35,3 +35,9 @@ def plain_line(text: str, limit: int | None = None) -> str:
     if limit is not None and len(text) > limit:
         return text[: max(0, limit - 1)] + "\u2026"
     return text
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where that is right: 1 pass, 2 passes."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

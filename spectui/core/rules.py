@@ -19,6 +19,7 @@ from spectui.core.facts import (
     Facts,
 )
 from spectui.core.findings import Change, Group
+from spectui.core.plain import counted
 
 _WRONG_PAIR_DRAFTS: Final = 50
 _WRONG_PAIR_RATIO: Final = 0.02
@@ -99,8 +100,12 @@ def _few_requests(f: Facts) -> bool:
 
 
 def _short_message(f: Facts) -> str:
-    requests = "" if f.requests is None else f" in {f.requests} finished requests"
-    return f"only {f.passes} passes{requests} so far"
+    requests = "" if f.requests is None else f" in {counted(f.requests, 'finished request')}"
+    return f"only {counted(f.passes, 'pass')}{requests} so far"
+
+
+def _drafts_nothing(f: Facts) -> bool:
+    return f.is_on and f.speculating is not False and f.drafted == 0 and f.passes >= 3 * MIN_LIVE_PASSES
 
 
 def _loses_to(f: Facts, better: float | None) -> bool:
@@ -125,15 +130,9 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "no-drafts",
         Group.NOT_SPECULATING,
-        lambda f: (
-            f.is_on and f.speculating is not False and f.drafted == 0 and f.passes >= 3 * MIN_LIVE_PASSES
-        ),
+        lambda f: _drafts_nothing(f) and not f.ngram,
         lambda f: f"speculation is on, and {f.passes} passes drafted nothing",
-        lambda f: (
-            "this workload repeats nothing: use a draft model, or a shorter lookup"
-            if f.ngram
-            else f"lower p_min ({f.p_min:g}) or the least draft length"
-        ),
+        lambda f: f"lower p_min ({f.p_min:g}) or the least draft length",
         ("passes", "drafted", "p_min"),
     ),
     Rule(
@@ -176,7 +175,7 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
         Group.CANNOT_JUDGE,
         lambda f: f.is_on and f.counted and f.passes > 0 and (f.passes < ENOUGH_PASSES or _few_requests(f)),
         _short_message,
-        lambda _: f"numbers settle from {ENOUGH_PASSES} passes in {ENOUGH_REQUESTS} requests on",
+        lambda _: f"trust the numbers from {ENOUGH_PASSES} passes and {ENOUGH_REQUESTS} requests on",
         ("passes", "requests"),
     ),
     Rule(
@@ -225,6 +224,14 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
         ),
         ("speedup", "p_min", "best_p_min", "best_p_min_speedup", "drafted_per_pass"),
         lambda f: Change(p_min=f.better_p_min),
+    ),
+    Rule(
+        "no-drafts",
+        Group.THE_BET,
+        lambda f: _drafts_nothing(f) and f.ngram,
+        lambda f: f"the lookup found nothing to draft in {f.passes} passes",
+        lambda _: "this workload repeats nothing: use a draft model, or a shorter lookup (p)",
+        ("passes", "drafted"),
     ),
     Rule(
         "off-is-best",

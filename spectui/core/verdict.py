@@ -57,6 +57,8 @@ def judge(facts: Facts, failures: Sequence[Failure] = ()) -> Verdict:
 def _outcome(f: Facts, findings: Sequence[Finding]) -> Outcome:
     if findings and findings[0].group <= Group.FAILING:
         return Outcome.BROKEN
+    if f.measuring_plain:
+        return Outcome.UNKNOWN
     if not f.is_on:
         return Outcome.OFF
     if not f.judged:
@@ -71,6 +73,8 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
         return findings[0].message
     if outcome is Outcome.OFF:
         return "speculation is off: this is the plain speed"
+    if f.measuring_plain:
+        return "measuring the plain speed first: speculation is off for it"
     bet = next((x for x in findings if x.group == Group.THE_BET), None)
     if f.speedup is not None and f.judged:
         about = bet.message if bet else length_message(f)

@@ -51,6 +51,7 @@ async def measure_plain(
     profile: TuningProfile,
     *,
     on_token: Callable[[int, float], None] | None = None,
+    on_begin: Callable[[float], None] | None = None,
     on_progress: Callable[[int, SpeedEstimate | None], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[SpeedEstimate, Segment]:
@@ -59,7 +60,7 @@ async def measure_plain(
     Ends as soon as the error is narrow, after six rounds at the latest. Raises SpectuiError.
     """
     plain = profile.without_speculation()
-    collector = Collector(plain, on_token=on_token)
+    collector = Collector(plain, on_token=on_token, on_begin=on_begin)
     width = plain.traffic.concurrency
     order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
     rounds, begun = 0, clock()

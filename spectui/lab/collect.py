@@ -20,6 +20,7 @@ class Collector:
         profile: TuningProfile,
         *,
         on_token: Callable[[int, float], None] | None = None,
+        on_begin: Callable[[float], None] | None = None,
         on_request: Callable[[int], None] | None = None,
         fixed_length: bool | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -31,6 +32,7 @@ class Collector:
         """Whether drafts were seen to vary in length, as p_min makes them."""
         self._profile = profile
         self._on_token = on_token
+        self._on_begin = on_begin
         self._on_request = on_request
         self._clock = clock
 
@@ -59,6 +61,11 @@ class Collector:
 
     def warmed_up(self) -> None:
         """Nothing to do: only counted requests enter the segment."""
+
+    def decoding_begins(self, at: float) -> None:
+        """Hand it on, so that a live reading leaves the wait for a prompt out."""
+        if self._on_begin is not None:
+            self._on_begin(at)
 
     def tokens_arrived(self, count: int, at: float, text: str) -> None:
         """Hand the live reading on."""

@@ -103,6 +103,10 @@ class Gauge:
         self.warming_up = False
         self._dirty = True
 
+    def decoding_begins(self, at: float) -> None:
+        """The live reading leaves the wait for a prompt out, as the segment's speed does."""
+        self._meter.resume(at)
+
     def tokens_arrived(self, count: int, at: float, text: str) -> None:
         """Feed the live reading and the window on the model's output."""
         self._meter.add(count, at)
@@ -200,8 +204,15 @@ class Gauge:
             predicted=predicted,
             measured=tuple(CurvePoint(draft_length=k, speedup=s) for k, s in sorted(points.items())),
             now=longest_draft(profile),
-            best=speedup.best_point(predicted),
+            best=speedup.best_point([_known(p, points) for p in predicted]),
         )
+
+
+def _known(point: CurvePoint, measured: Mapping[int, float]) -> CurvePoint:
+    """The point as it was measured in this session, where it was: that beats any prediction."""
+    if point.draft_length not in measured:
+        return point
+    return CurvePoint(draft_length=point.draft_length, speedup=measured[point.draft_length])
 
 
 def _comparable(profile: TuningProfile) -> tuple[object, ...]:

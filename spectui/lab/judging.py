@@ -98,11 +98,11 @@ def verdict_of(
     *,
     failures: Sequence[Failure] = (),
     traffic: bool = False,
-    predicted: Sequence[CurvePoint] = (),
+    measuring_plain: bool = False,
+    best: CurvePoint | None = None,
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`."""
     speculation, actual = profile.speculation, bet.speedup_actual
-    best = speedup.best_point(predicted)
     loss = bet.loss
     facts = Facts(
         mode=speculation.mode,
@@ -130,6 +130,7 @@ def verdict_of(
         rest_steps=loss.unexplained if loss else None,
         slots=profile.traffic.concurrency,
         traffic=traffic,
+        measuring_plain=measuring_plain,
         two_pass_server=bet.two_pass,
     )
     said = tuple(failures)

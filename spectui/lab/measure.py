@@ -13,6 +13,7 @@ from spectui.core.profile import OFF, TuningProfile
 from spectui.core.secrets import redacted
 from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView
+from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding
 from spectui.errors import ServerError, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
@@ -138,8 +139,8 @@ class Measurer:
             )
             result.bets[name] = with_costs(bet, v)
             result.v[name] = v
-        predicted = predicted_curve(bet, profile, v)
-        for finding in verdict_of(bet, profile, server, predicted=predicted).findings:
+        best = best_point(predicted_curve(bet, profile, v))
+        for finding in verdict_of(result.bets[name], profile, server, best=best).findings:
             result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:

@@ -34,12 +34,14 @@ class PlainSpeed:
         store: BaselineStore,
         api_key: str | None,
         on_token: Callable[[int, float], None],
+        on_begin: Callable[[float], None],
         on_note: Callable[[str], None],
     ) -> None:
         self._launcher = launcher
         self._store = store
         self._api_key = api_key
         self._on_token = on_token
+        self._on_begin = on_begin
         self._on_note = on_note
         self._measured_here: set[BaselineKey] = set()
 
@@ -111,5 +113,5 @@ class PlainSpeed:
 
         self._on_note("baseline: warming up")
         return await baseline.measure_plain(
-            server, workload, plain, on_token=self._on_token, on_progress=progress
+            server, workload, plain, on_token=self._on_token, on_begin=self._on_begin, on_progress=progress
         )

@@ -94,7 +94,7 @@ class SnapshotReader:
             staged=staging.staged,
             changes=staging.changes,
             command=preview.command,
-            problem="" if staging.staged.attached else preview.problem,
+            problem=preview.problem,
             modes=preview.modes,
             environment=preview.environment,
             workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
@@ -109,8 +109,9 @@ class SnapshotReader:
             session.gauge.segment.profile,
             session.server,
             failures=session.failures,
-            predicted=curve.predicted,
+            best=curve.best,
             traffic=session.traffic_state is not TrafficState.OFF,
+            measuring_plain=session.traffic_state is TrafficState.BASELINE,
         )
 
     def _log(self) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ class AttachedServer(Server):
             raise
         found = await asyncio.to_thread(discover, self.profile, self.slots, speculating=self.speculating)
         self.profile, self.length_known = found.profile, found.length_known
+        if self.profile.server.model is None and self.props is not None and self.props.model_path:
+            self.profile = self.profile.with_server(model=self.props.model_path)
         number = _build_number((self.build or "").partition("-")[0])
         self.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
         self.state, self.note = ServerState.ATTACHED, ""

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.snapshot import TrafficState
+from spectui.core.snapshot import ServerState, TrafficState
 from spectui.core.verdict import Change, Failure
-from spectui.errors import LaunchError, PromptsError, ServerDied, SpectuiError, UsageError
+from spectui.errors import LaunchError, PromptsError, ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
 from spectui.lab.launcher import Launcher
@@ -67,6 +67,7 @@ class Session:
             store=BaselineStore.default(folders),
             api_key=api_key,
             on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
+            on_begin=self.gauge.decoding_begins,
             on_note=self._say,
         )
         self._log_file = log_file
@@ -122,13 +123,16 @@ class Session:
 
     def apply_now(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
         """Change sampling or traffic at once; what is in flight is dropped, a new segment begins."""
+        if change(self.staging.staged) == self.staging.staged:
+            return
         self.staging.apply_now(change)
         self._operations.patient(self._resume)
 
     def toggle_traffic(self) -> None:
         """Start the traffic, or end it; on a lost server of somebody else, look whether it is back."""
         self.wants_traffic = not self.wants_traffic
-        lost = self.server is None and self.staging.staged.attached
+        gone = self.server is None or self.server.state is ServerState.GONE
+        lost = gone and self.staging.staged.attached and self.wants_traffic
         self._operations.patient((lambda: self._attach(self.staging.staged)) if lost else self._resume)
 
     def measure_baseline(self, *, force: bool) -> None:
@@ -283,7 +287,9 @@ class Session:
         except Exception as error:  # noqa: BLE001  the handler shows it; a task's exception would be seen by nobody
             if server is self.server:
                 self._failed(await server.explain(error) if isinstance(error, SpectuiError) else error)
-            self.wants_traffic = self.wants_traffic and not server.alive
+            if isinstance(error, ServerGone) and not server.owned:
+                server.state = ServerState.GONE
+            self.wants_traffic = self.wants_traffic and not server.alive and server.owned
         finally:
             self.gauge.quiet()
 

@@ -40,6 +40,9 @@ class TrafficObserver(Protocol):
     def warmed_up(self) -> None:
         """The warm-up is over; what follows is counted."""
 
+    def decoding_begins(self, at: float) -> None:
+        """The first token of a request arrived while no other request was decoding: what came before was idle."""
+
     def tokens_arrived(self, count: int, at: float, text: str) -> None:
         """`count` tokens reached the client at `at`, by the traffic's clock."""
 
@@ -184,6 +187,8 @@ class Traffic:
         if timings is None:
             return
         if flight.first_token is None:
+            if all(f.first_token is None for f in self._in_flight.values()):
+                self._observer.decoding_begins(arrived)
             flight.first_token = arrived
             if flight.counted:
                 self.busy.change(+1, arrived)
@@ -263,25 +268,38 @@ def _first(failures: BaseExceptionGroup[SpectuiError]) -> SpectuiError:
 
 
 class RateMeter:
-    """Tokens per second over the last few seconds, for a live reading."""
+    """Tokens per second over the last few seconds of decoding; waiting for prompts does not count."""
 
     def __init__(self, window: float = 6.0) -> None:
         self._window = window
         self._arrivals: list[tuple[float, int]] = []
+        self._idle = 0.0
+        self._latest = 0.0
+
+    def resume(self, at: float) -> None:
+        """Decoding begins at `at` after nothing was decoding: the time since the last token was idle."""
+        if self._arrivals:
+            self._idle += max(0.0, at - self._latest)
+        self._latest = at
 
     def add(self, count: int, at: float) -> None:
         """`count` tokens arrived at `at` seconds."""
-        self._arrivals.append((at, count))
+        self._latest = at
+        self._arrivals.append((at - self._idle, count))
 
     def rate(self, now: float) -> float | None:
-        """Tokens per second; None while too little arrived to tell."""
-        self._arrivals = [(t, n) for t, n in self._arrivals if t > now - self._window]
+        """Tokens per second; None while too little arrived to tell, or when nothing came for the whole window."""
+        if now - self._latest > self._window:
+            return None
+        end = self._latest - self._idle
+        self._arrivals = [(t, n) for t, n in self._arrivals if t > end - self._window]
         if len(self._arrivals) < 2:
             return None
-        span = now - self._arrivals[0][0]
+        span = end - self._arrivals[0][0]
         tokens = sum(n for _, n in self._arrivals[1:])
         return tokens / span if span > 0.2 else None
 
     def clear(self) -> None:
         """Forget everything, as after a restart."""
         self._arrivals.clear()
+        self._idle = 0.0

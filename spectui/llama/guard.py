@@ -13,7 +13,7 @@ import weakref
 from contextlib import suppress
 from typing import Final
 
-_SCRIPT: Final = 'cat >/dev/null; kill -KILL -- "-$0" 2>/dev/null'
+_SCRIPT: Final = 'cat >/dev/null; kill -s KILL -- "-$0" 2>/dev/null'
 
 
 class Watchman:

@@ -80,7 +80,9 @@ class ActionScreen(Screen[None]):
     def action_restart(self) -> None:
         """Restart with what is staged; a foreign server gets the command line instead."""
         if self._foreign:
-            self.app.push_screen(CommandScreen("restart", self.snapshot.settings.command, note=_FOREIGN))
+            settings = self.snapshot.settings
+            note = _FOREIGN if settings.command else f"{_FOREIGN}\n{shown(settings.problem)}"
+            self.app.push_screen(CommandScreen("restart", settings.command, note=note))
         elif self.snapshot.settings.problem:
             self._say(self.snapshot.settings.problem, "error")
         else:

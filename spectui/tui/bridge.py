@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
-from spectui.core.snapshot import DraftOption, MachineView, ServerState, ServerView, Snapshot
+from spectui.core.snapshot import (
+    DraftOption,
+    MachineView,
+    ServerState,
+    ServerView,
+    SettingsView,
+    Snapshot,
+)
+from spectui.core.verdict import Verdict
 from spectui.errors import SpectuiError
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
@@ -70,6 +78,7 @@ class SessionController:
         gc.freeze()
         gc.enable()
         self._sink = sink
+        self._show_opening()
         self._spawn(self._begin())
 
     async def shutdown(self) -> None:
@@ -207,6 +216,18 @@ class SessionController:
         if pair is None:
             pair = await demo.build_pair(folder, on_progress=progress)
         await self._open(demo.demo_profile(pair), name="demo", traffic=True, baseline_first=True)
+
+    def _show_opening(self) -> None:
+        """Until the session reports: what is being opened, with its own settings."""
+        opening = self._opening
+        if opening.profile is None and not opening.demo:
+            return
+        staged = opening.profile or TuningProfile()
+        view = ServerView(state=ServerState.STARTING, owned=not staged.attached, url=staged.server.url)
+        verdict = Verdict(headline="building the demo's models, once" if opening.demo else "starting")
+        self._sink(
+            SnapshotReady(Snapshot(server=view, settings=SettingsView(staged=staged), verdict=verdict))
+        )
 
     async def _begin(self) -> None:
         opening = self._opening

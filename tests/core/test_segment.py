@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from spectui.core import segment as module
@@ -159,7 +159,7 @@ def test_requests_in_flight_are_read_and_not_kept() -> None:
 
 
 @given(st.integers(1, 10_000), st.integers(520, 900))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8, deadline=None, phases=(Phase.reuse, Phase.generate))
 def test_joined_clusters_say_the_same_as_unjoined_ones(seed: int, count: int) -> None:
     rng = random.Random(seed)
     requests = [random_request(rng) for _ in range(count)]

@@ -156,8 +156,8 @@ def test_the_best_of_the_curve_is_advised() -> None:
     )
     profile = PROFILE.with_speculation(draft_length=4)
     curve = predicted_curve(losing, profile)
-    verdict = verdict_of(losing, profile, None, predicted=curve)
     best = max(curve, key=lambda p: p.speedup)
+    verdict = verdict_of(losing, profile, None, best=best)
     assert verdict.outcome is Outcome.LOSING
     if best.speedup >= 1.05:
         assert verdict.change is not None

@@ -182,7 +182,7 @@ def test_survival_is_cut_where_nothing_is_kept() -> None:
     text = written(SurvivalChart().lines(fakes.losing(), 40, 14))
     assert text[0].startswith(" 1 █")
     assert text[4] == "   12 more, below 0.01"
-    assert text[-1] == "1 of its own + sum = 1.47 per pass"
+    assert text[-1] == "1 of its own + sum = 1.47 per full pass"
 
 
 def test_survival_bars_grow_with_the_share() -> None:

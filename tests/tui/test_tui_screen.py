@@ -172,7 +172,7 @@ async def test_an_equal_snapshot_paints_nothing_and_a_change_only_its_lines(
         bet = replace(controller.snapshot.bet, live_tokens_per_second=21.3)
         controller.show(replace(controller.snapshot, bet=bet))
         await pilot.pause()
-        assert painted == [("speed", 2)]
+        assert painted == [("speed", 1)]
 
 
 async def test_the_history_is_drawn_once_a_second(opened: Opener) -> None:

@@ -1,4 +1,4 @@
-"""The tile `speed`: tokens per second now, and what speculation makes of it."""
+"""The tile `speed`: tokens per second, and what speculation makes of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIGURE: Final = 17
 
 
 class SpeedTile(Panel):
-    """Large figures for tokens per second and, where there is room, for the speedup; details below."""
+    """Large figures for the segment's mean speed and, where there is room, for the speedup; details below."""
 
     BORDER_TITLE = "speed, tokens/s"
 
@@ -32,7 +32,8 @@ class SpeedTile(Panel):
         """The speeds, as they are written."""
         bet = snapshot.bet
         return (
-            speed(_now(bet)),
+            speed(bet.tokens_per_second),
+            speed(bet.live_tokens_per_second),
             bet.baseline,
             bet.baseline_source,
             bet.speedup_actual,
@@ -46,11 +47,12 @@ class SpeedTile(Panel):
         bet = snapshot.bet
         style = OUTCOME_STYLES[snapshot.verdict.outcome]
         actual = bet.speedup_actual.value if bet.speedup_actual else None
+        mean = bet.tokens_per_second if bet.tokens_per_second is not None else bet.live_tokens_per_second
         details = _details(bet, style, width)
         if height < len(details) + 2 or width < _FIGURE:
-            head: Line = (Span("now".ljust(10), "label"), Span(speed(_now(bet)).rjust(6), "strong"))
+            head: Line = (Span("mean".ljust(10), "label"), Span(speed(mean).rjust(6), "strong"))
             return [head, *details]
-        now = speed(_now(bet))
+        now = speed(mean)
         field = _FIGURE if len(now) > 4 else _FIGURE - 4
         left = big(now, field)
         right = big(times(actual), _FIGURE) if width >= 2 * _FIGURE else ("", "", "")
@@ -64,12 +66,11 @@ class SpeedTile(Panel):
             for a, b in zip(left, right, strict=True)
         ]
         spare = height - len(details) - len(figures)
-        blank: list[Line] = [()] if spare > 0 else []
-        return [*blank * (spare > 1), *figures, *blank, *details]
-
-
-def _now(bet: BetView) -> float | None:
-    return bet.live_tokens_per_second if bet.live_tokens_per_second is not None else bet.tokens_per_second
+        live = _row(
+            "now", speed(bet.live_tokens_per_second), "text", "the last seconds" if width >= 28 else ""
+        )
+        between: list[Line] = [live] if spare > 0 else []
+        return [*[()] * (spare > 1), *figures, *between, *details]
 
 
 def _predicted(bet: BetView) -> tuple[str, float | None]:

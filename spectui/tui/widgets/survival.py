@@ -45,12 +45,13 @@ class SurvivalChart(Panel):
             top = max(row.survival for row in rest)
             below = f"at most {top:.2f}" if top >= _VISIBLE else "below 0.01"
             lines.append((Span(short(f"   {len(rest)} more, {below}", width), "label"),))
-        per_pass = snapshot.bet.tokens_per_pass
-        if per_pass is not None and len(lines) < height:
+        if len(lines) < height:
             lines += [()] * (height - len(lines) > 1)
-            total = f"{per_pass.value:.2f}"
+            total = f"{1 + sum(row.survival for row in rows):.2f}"
             text = "1 of its own + sum" if width >= 36 else "1 + sum"
-            lines.append((Span(f"{text} = ", "label"), Span(total, "strong"), Span(" per pass", "label")))
+            lines.append(
+                (Span(f"{text} = ", "label"), Span(total, "strong"), Span(" per full pass", "label"))
+            )
         return lines
 
 
