@@ -88,11 +88,17 @@ def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
     """Everything that a plain speed depends on. `plan` is the plan without speculation."""
     profile = plan.profile
     traffic = profile.traffic
+    passed_on = profile.server.inherit_llama_env
+    inherited = [
+        f"{name}={plan.environment[name]}"
+        for name in plan.inherited_names
+        if passed_on and name.startswith("LLAMA_ARG_")
+    ]
     return BaselineKey(
         build=plan.capabilities.version.label,
         binary=FileIdentity.of(plan.binary),
         model=FileIdentity.of(profile.server.model or plan.binary),
-        argv=plan.argv[1:],
+        argv=(*plan.argv[1:], *inherited),
         workload=workload.name,
         prompts_hash=hash_prompts(_prompt_text(p) for p in workload.prompts),
         temperature=profile.sampling.temperature,

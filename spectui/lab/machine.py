@@ -23,7 +23,7 @@ class MachineMonitor:
 
     async def sample(self) -> MachineView:
         """One reading; fields that nobody can tell are None."""
-        return await asyncio.to_thread(self._sample)
+        return _coarse(await asyncio.to_thread(self._sample))
 
     def _sample(self) -> MachineView:
         if self._psutil is None:
@@ -66,3 +66,19 @@ class MachineMonitor:
                 with suppress(nvml.NVMLError):
                     busiest = max(busiest or 0.0, float(nvml.nvmlDeviceGetUtilizationRates(device).gpu))
         return (used, total, busiest) if total else (None, None, None)
+
+
+def _coarse(view: MachineView) -> MachineView:
+    """Rounded to what is shown, so that noise in the last digits repaints nothing."""
+
+    def rounded(value: float | None, digits: int) -> float | None:
+        return None if value is None else round(value, digits)
+
+    return MachineView(
+        gpu_used_gib=rounded(view.gpu_used_gib, 1),
+        gpu_total_gib=rounded(view.gpu_total_gib, 1),
+        gpu_percent=rounded(view.gpu_percent, 0),
+        cpu_percent=rounded(view.cpu_percent, 0),
+        memory_used_gib=rounded(view.memory_used_gib, 1),
+        memory_total_gib=rounded(view.memory_total_gib, 1),
+    )

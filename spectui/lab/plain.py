@@ -64,6 +64,8 @@ class PlainSpeed:
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
+        if server.speculating:
+            raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
         speed, measured = await self._on(server, workload, plan.profile)
         v = await self.probe(server)
         key = baseline.key_for(plan, workload)

@@ -24,7 +24,7 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
-from spectui.lab.staging import Staging
+from spectui.lab.staging import Staging, changed, label_of
 from spectui.lab.traffic import Traffic
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineStore
@@ -113,7 +113,7 @@ class Session:
 
     def apply(self, change: Change) -> None:
         """Stage an advised change, and restart with it if the server is ours."""
-        self.stage(lambda p: _changed(p, change))
+        self.stage(lambda p: changed(p, change))
         self.restart()
 
     def stage(self, change: Callable[[TuningProfile], TuningProfile]) -> None:
@@ -391,23 +391,3 @@ class Session:
 
     def _say(self, note: str) -> None:
         self.note = note
-
-
-def label_of(profile: TuningProfile) -> str:
-    """A few characters that tell one setting from another in the history."""
-    speculation = profile.speculation
-    if speculation.mode == OFF:
-        return "off"
-    if speculation.mode.startswith("ngram-"):
-        return speculation.mode.removeprefix("ngram-")
-    return f"k={speculation.draft_length}"
-
-
-def _changed(profile: TuningProfile, change: Change) -> TuningProfile:
-    wanted = {
-        "mode": change.mode,
-        "draft_length": change.draft_length,
-        "p_min": change.p_min,
-        "ngram_length": change.ngram_length,
-    }
-    return profile.with_speculation(**{name: value for name, value in wanted.items() if value is not None})

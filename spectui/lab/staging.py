@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from spectui.core.profile import TuningProfile, restart_changes
+from spectui.core.profile import OFF, TuningProfile, is_ngram, restart_changes
+from spectui.core.verdict import Change
 
 _REMEMBERED: Final = 50
 
@@ -83,3 +84,24 @@ class Staging:
 def _with_instant(profile: TuningProfile, instant: TuningProfile) -> TuningProfile:
     """The profile's server and speculation with the other's sampling and traffic: those apply at once."""
     return replace(profile, sampling=instant.sampling, traffic=instant.traffic, baseline=instant.baseline)
+
+
+def label_of(profile: TuningProfile) -> str:
+    """A few characters that tell one setting from another in the history."""
+    speculation = profile.speculation
+    if speculation.mode == OFF:
+        return "off"
+    if is_ngram(speculation.mode):
+        return speculation.mode.removeprefix("ngram-")
+    return f"k={speculation.draft_length}"
+
+
+def changed(profile: TuningProfile, change: Change) -> TuningProfile:
+    """The profile with an advised change."""
+    wanted = {
+        "mode": change.mode,
+        "draft_length": change.draft_length,
+        "p_min": change.p_min,
+        "ngram_length": change.ngram_length,
+    }
+    return profile.with_speculation(**{name: value for name, value in wanted.items() if value is not None})

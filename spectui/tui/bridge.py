@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
 from spectui.core.snapshot import (
     DraftOption,
-    MachineView,
     ServerState,
     ServerView,
     SettingsView,
@@ -305,7 +304,7 @@ class SessionController:
         count = 0
         while True:
             if count % _MACHINE_TICKS == 0 and self._reader is not None:
-                self._reader.machine = _coarse(await self._monitor.sample())
+                self._reader.machine = await self._monitor.sample()
             count += 1
             self._report()
             await asyncio.sleep(_TICK_SECONDS)
@@ -392,19 +391,3 @@ class SessionController:
         opened = self._opening.profile
         same = opened is not None and opened.server.url == profile.server.url
         return self._opening.api_key if same else None
-
-
-def _coarse(view: MachineView) -> MachineView:
-    """Rounded to what is shown, so that noise in the last digits repaints nothing."""
-
-    def rounded(value: float | None, digits: int) -> float | None:
-        return None if value is None else round(value, digits)
-
-    return MachineView(
-        gpu_used_gib=rounded(view.gpu_used_gib, 1),
-        gpu_total_gib=rounded(view.gpu_total_gib, 1),
-        gpu_percent=rounded(view.gpu_percent, 0),
-        cpu_percent=rounded(view.cpu_percent, 0),
-        memory_used_gib=rounded(view.memory_used_gib, 1),
-        memory_total_gib=rounded(view.memory_total_gib, 1),
-    )
