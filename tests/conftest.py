@@ -12,7 +12,7 @@ import pytest
 
 from spectui.lab.demo import DemoPair, build_pair
 
-DEMO_TEST_BLOCKS = 40
+DEMO_TEST_BLOCKS = 32
 """Blocks of the tests' target: quick, and yet slower than its drafts."""
 XDG = {
     "XDG_CONFIG_HOME": ".config",

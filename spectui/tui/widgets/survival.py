@@ -50,7 +50,11 @@ class SurvivalChart(Panel):
             total = f"{1 + sum(row.survival for row in rows):.2f}"
             text = "1 of its own + sum" if width >= 36 else "1 + sum"
             lines.append(
-                (Span(f"{text} = ", "label"), Span(total, "strong"), Span(" per full pass", "label"))
+                (
+                    Span(f"{text} = ", "label"),
+                    Span(total, "strong"),
+                    Span(" per full pass" if width >= 30 else " per pass", "label"),
+                )
             )
         return lines
 
