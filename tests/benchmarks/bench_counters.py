@@ -16,6 +16,8 @@ from bench_setup import small_pair, wheel_binary
 from harness import MIXED, Count, count_run, launched, pair_profile
 
 REQUESTS = 50
+TOKENS = int(sys.argv[1]) if len(sys.argv) > 1 else 48
+"""Tokens per request at most."""
 
 
 async def main() -> int:
