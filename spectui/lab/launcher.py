@@ -78,6 +78,10 @@ class Launcher:
             api_key=key or (environment.get(_KEY_VARIABLE) if profile.server.inherit_llama_env else None),
         )
 
+    async def aclose(self) -> None:
+        """End what is still being asked of a binary."""
+        await self._probe.aclose()
+
     @property
     def environment_names(self) -> tuple[str, ...]:
         """LLAMA_ARG_* variables of our environment."""

@@ -49,6 +49,7 @@ class PreviewKeeper:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
+        await self._launcher.aclose()
 
     async def _compute(self, profile: TuningProfile, port: int | None) -> None:
         names = self._launcher.environment_names

@@ -114,6 +114,15 @@ class BinaryProbe:
     def __init__(self, *, timeout: float = ASK_TIMEOUT) -> None:
         self._timeout = timeout
         self._known: dict[tuple[str, int, int], Capabilities] = {}
+        self._asking: dict[tuple[str, int, int], asyncio.Task[Capabilities]] = {}
+
+    async def aclose(self) -> None:
+        """End the questions at work and wait until their processes are gone."""
+        asking = set(self._asking.values())
+        for task in asking:
+            task.cancel()
+        if asking:
+            await asyncio.wait(asking)
 
     async def capabilities(self, path: Path) -> Capabilities:
         """As `probe_binary`, asking once per path, size and time of change."""
@@ -123,7 +132,13 @@ class BinaryProbe:
             raise BinaryError(f"cannot read {path}: {error.strerror}") from error
         key = (str(path), stat.st_size, stat.st_mtime_ns)
         if key not in self._known:
-            self._known[key] = await probe_binary(path, timeout=self._timeout)
+            asking = self._asking.get(key)
+            if asking is None:
+                asking = asyncio.create_task(probe_binary(path, timeout=self._timeout), name="probe-binary")
+                self._asking[key] = asking
+                asking.add_done_callback(lambda _: self._asking.pop(key, None))
+            # Who asked may lose interest; a question broken off twice would leave its process behind.
+            self._known[key] = await asyncio.shield(asking)
         return self._known[key]
 
 
