@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from spectui.core.passes import RequestPasses, TargetPass
 from spectui.core.snapshot import Estimate, PositionRow
-from spectui.core.stats import LEVEL, RatioSums, ratio, student_quantile, wilson
-
-_MIN_CLUSTERS: Final = 5
+from spectui.core.stats import LEVEL, MIN_CLUSTERS, RatioSums, ratio, student_quantile, wilson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +144,7 @@ def _share_interval(
 ) -> tuple[float, float]:
     quantile = student_quantile(0.5 + LEVEL / 2, max(1, trials - 1))
     variance = share * share * greenwood
-    if len(influence) >= _MIN_CLUSTERS:
+    if len(influence) >= MIN_CLUSTERS:
         n = len(influence)
         between = share * share * n / (n - 1) * math.fsum(v * v for v in influence)
         by_cluster = student_quantile(0.5 + LEVEL / 2, n - 1)

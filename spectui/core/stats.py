@@ -14,7 +14,7 @@ from typing import Final
 LEVEL: Final = 0.95
 """Confidence of every interval that is shown."""
 
-_MIN_CLUSTERS: Final = 5
+MIN_CLUSTERS: Final = 5
 """Below this a variance between clusters says nothing, and the variance between passes is used."""
 
 
@@ -114,7 +114,7 @@ def ratio(clusters: Sequence[RatioSums]) -> Ratio | None:
         residual = max(0.0, total.xx - 2 * r * total.xy + r * r * total.yy)
         variance = total.n / (total.n - 1) * residual / total.y**2
     used = [c for c in clusters if c.n]
-    if len(used) >= _MIN_CLUSTERS and variance is not None:
+    if len(used) >= MIN_CLUSTERS and variance is not None:
         between = sum((c.x - r * c.y) ** 2 for c in used) * len(used) / (len(used) - 1) / total.y**2
         by_cluster = student_quantile(0.5 + LEVEL / 2, len(used) - 1)
         if between * by_cluster**2 > variance * quantile**2:
