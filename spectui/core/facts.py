@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from spectui.core.profile import is_ngram
+
 WINNING_FROM: Final = 1.05
 MIN_LIVE_PASSES: Final = 20
 """Passes below which the dashboard calls nothing at all."""
@@ -25,8 +27,6 @@ DEAR_TOKEN: Final = 0.5
 DEAR_PASS: Final = 4.0
 """Cost of a pass in plain steps that neither drafting nor verifying a few tokens explains."""
 FEW_TOKENS: Final = 3
-
-NGRAM: Final = "ngram-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Facts:
     @property
     def ngram(self) -> bool:
         """Whether drafts come from a lookup."""
-        return self.mode.startswith(NGRAM)
+        return is_ngram(self.mode)
 
     @property
     def judged(self) -> bool:
