@@ -9,11 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from harness import DEMO_TEST_BLOCKS
 
 from spectui.lab.demo import DemoPair, build_pair
 
-DEMO_TEST_BLOCKS = 32
-"""Blocks of the tests' target: quick, and yet slower than its drafts."""
 XDG = {
     "XDG_CONFIG_HOME": ".config",
     "XDG_CACHE_HOME": ".cache",

@@ -14,6 +14,9 @@ from spectui.lab.traffic import RequestResult, Traffic
 from spectui.lab.workloads import Message, Prompt, PromptOrder, Workload
 from spectui.llama.metrics import ServerCounters, parse_metrics
 
+DEMO_TEST_BLOCKS = 32
+"""Blocks of the tests' target: quick, and yet slower than its drafts."""
+
 MIXED = Workload(
     name="mixed",
     description="text that breaks into incomplete UTF-8 between tokens",

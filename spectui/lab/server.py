@@ -37,8 +37,9 @@ from spectui.llama.logs import LogParser
 from spectui.llama.process import ServerProcess, describe_exit
 from spectui.llama.ready import require_free_port, wait_ready
 
-_LAST_WORDS_SECONDS: Final = 1.0
-"""How long a lost connection waits for the exit of the process that may be behind it."""
+_LAST_WORDS_SECONDS: Final = 5.0
+"""How long a lost connection waits for the exit of the process that may be behind it: a large one takes seconds
+to give its memory back, and more of them on a busy machine."""
 _FIRST_REAL_BUILD: Final = 1000
 """Below this a build number is a distribution's own count."""
 _LOADING_POLL_SECONDS: Final = 0.5

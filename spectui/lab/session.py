@@ -285,11 +285,13 @@ class Session:
                 await server.refresh()
             await traffic.run()
         except Exception as error:  # noqa: BLE001  the handler shows it; a task's exception would be seen by nobody
+            cause = await server.explain(error) if isinstance(error, SpectuiError) else error
             if server is self.server:
-                self._failed(await server.explain(error) if isinstance(error, SpectuiError) else error)
+                self._failed(cause)
             if isinstance(error, ServerGone) and not server.owned:
                 server.state = ServerState.GONE
-            self.wants_traffic = self.wants_traffic and not server.alive and server.owned
+            # Our own server that died is started again with its traffic; any other trouble is the user's to judge.
+            self.wants_traffic = self.wants_traffic and isinstance(cause, ServerDied)
         finally:
             self.gauge.quiet()
 

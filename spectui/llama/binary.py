@@ -144,6 +144,7 @@ class BinaryProbe:
 
 async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
     environ = {name: value for name, value in os.environ.items() if not name.startswith("LLAMA_ARG_")}
+    watchman = Watchman()
     try:
         process = await asyncio.create_subprocess_exec(
             str(path),
@@ -153,14 +154,11 @@ async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
             stderr=asyncio.subprocess.STDOUT,
             env=environ,
             start_new_session=True,
+            preexec_fn=watchman.enrol,
         )
-    except FileNotFoundError as error:
-        raise BinaryError(f"there is no {path}: correct the path to llama-server") from error
-    except PermissionError as error:
-        raise BinaryError(f"{path} is not executable: make it so with chmod +x") from error
     except OSError as error:
-        raise BinaryError(f"{path} cannot be started: {error.strerror or error}") from error
-    watchman = Watchman(process.pid)
+        watchman.dismiss()
+        raise BinaryError(_cannot_run(path, error)) from error
     try:
         async with asyncio.timeout(timeout):
             text = await _output_of(process, f"{path} {flag}")
@@ -178,6 +176,16 @@ async def _ask(path: Path, flag: str, timeout: float) -> str:  # noqa: ASYNC109
     if status:
         raise BinaryError(f"{path} {flag} failed with exit status {status}{_why(text)}")
     return text
+
+
+def _cannot_run(path: Path, error: OSError) -> str:
+    match error:
+        case FileNotFoundError():
+            return f"there is no {path}: correct the path to llama-server"
+        case PermissionError():
+            return f"{path} is not executable: make it so with chmod +x"
+        case _:
+            return f"{path} cannot be started: {error.strerror or error}"
 
 
 async def _output_of(process: asyncio.subprocess.Process, what: str) -> str:

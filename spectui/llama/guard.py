@@ -1,7 +1,8 @@
 """A watchman for a process group: it ends the group when spectui is gone, however spectui went.
 
 The kernel's parent-death signal reaches a direct child only; a server behind a wrapper script would live on. The
-watchman is a small shell that waits for the end of a pipe whose other end only spectui holds.
+watchman is a small shell that waits for the end of a pipe whose other end only spectui holds. The child reports its
+group through that pipe before it becomes the server, so that there is no moment in which nobody watches.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import weakref
 from contextlib import suppress
 from typing import Final
 
-_SCRIPT: Final = 'cat >/dev/null; kill -s KILL -- "-$0" 2>/dev/null'
+_SCRIPT: Final = 'while read -r line; do group=$line; done; test -n "$group" && kill -s KILL -- "-$group"'
 
 
 class Watchman:
-    """Guards one group until `dismiss`; losing the last reference dismisses it too."""
+    """Guards the group that `enrol`s until `dismiss`; losing the last reference dismisses it too."""
 
-    def __init__(self, group: int) -> None:
-        self._shell = subprocess.Popen(  # noqa: S603  our own script; the group is a number
-            ["/bin/sh", "-c", _SCRIPT, str(group)],
+    def __init__(self) -> None:
+        self._shell = subprocess.Popen(  # noqa: S603  our own script
+            ["/bin/sh", "-c", _SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -29,13 +30,18 @@ class Watchman:
         )
         self._finalizer = weakref.finalize(self, _dismiss, self._shell, os.getpid())
 
+    def enrol(self) -> None:
+        """Put the calling process's group under guard: for a forked child, before it becomes another program."""
+        if self._shell.stdin is not None:
+            os.write(self._shell.stdin.fileno(), b"%d\n" % os.getpgrp())
+
     def dismiss(self) -> None:
         """The group has ended: its number may belong to somebody else soon."""
         self._finalizer()
 
 
 def _dismiss(shell: subprocess.Popen[bytes], owner: int) -> None:
-    """Kill the shell with its `cat` before the pipe closes, so that it does not act."""
+    """Kill the shell before the pipe closes, so that it does not act."""
     if os.getpid() != owner:
         return
     with suppress(ProcessLookupError, PermissionError):

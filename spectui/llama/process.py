@@ -42,7 +42,12 @@ class ServerProcess:
     """A running or ended server. Make one with `start`, end it with `stop`."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, output: OutputLines, reader: _Reader, started: float
+        self,
+        process: asyncio.subprocess.Process,
+        output: OutputLines,
+        reader: _Reader,
+        watchman: Watchman,
+        started: float,
     ) -> None:
         self._process = process
         self._output = output
@@ -50,7 +55,6 @@ class ServerProcess:
         self._stopping: asyncio.Task[int] | None = None
         self.started = started
         self._finalizer = weakref.finalize(self, _kill_group_of, process.pid, os.getpid())
-        watchman = Watchman(process.pid)
         self._ended = asyncio.create_task(
             _watch(process, output, reader, self._finalizer, watchman), name=f"server-{process.pid}"
         )
@@ -76,17 +80,19 @@ class ServerProcess:
         output = OutputLines(on_line, _open_log(log_file))
         reader = _Reader(output)
         read_end, write_end = os.pipe()
+        watchman = Watchman()
         try:
             await asyncio.get_running_loop().connect_read_pipe(lambda: reader, os.fdopen(read_end, "rb", 0))
             started = clock()
-            process = await _spawn(argv, env, write_end)
+            process = await _spawn(argv, env, write_end, watchman)
         except BaseException:
+            watchman.dismiss()
             reader.close()
             output.end()
             raise
         finally:
             os.close(write_end)
-        return cls(process, output, reader, started)
+        return cls(process, output, reader, watchman, started)
 
     @property
     def pid(self) -> int:
@@ -191,7 +197,7 @@ async def _watch(
 
 
 async def _spawn(
-    argv: Sequence[str], env: Mapping[str, str] | None, output: int
+    argv: Sequence[str], env: Mapping[str, str] | None, output: int, watchman: Watchman
 ) -> asyncio.subprocess.Process:
     program = plain_line(argv[0], 200)
     try:
@@ -202,7 +208,7 @@ async def _spawn(
             stdout=output,
             stderr=output,
             start_new_session=True,
-            preexec_fn=_die_with_parent(),
+            preexec_fn=_before_exec(watchman),
         )
     except FileNotFoundError as error:
         raise BinaryError(f"{program} was not found; name a llama-server that exists") from error
@@ -219,20 +225,21 @@ async def _spawn(
         raise LaunchError(f"the command line or environment for {program} is unusable: {error}") from error
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """What the child runs before exec on Linux: ask the kernel to kill it when we die, however we die."""
+def _before_exec(watchman: Watchman) -> Callable[[], None]:
+    """What the child runs before exec: enrol; on Linux also ask the kernel to kill it when we die."""
     if sys.platform != "linux":
-        return None
+        return watchman.enrol
     # Loaded here, because between fork and exec only what is already there may be used.
     prctl = ctypes.CDLL(None).prctl
     parent = os.getpid()
 
-    def ask() -> None:
+    def prepare() -> None:
+        watchman.enrol()
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return ask
+    return prepare
 
 
 def _open_log(path: Path | None) -> RotatingLog | None:

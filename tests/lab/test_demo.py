@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+from harness import DEMO_TEST_BLOCKS
 
 from spectui.errors import DemoError
 from spectui.lab import demo
@@ -72,14 +73,14 @@ def test_a_pair_is_found_only_when_complete(demo_pair: DemoPair, tmp_path: Path)
     for path in built.iterdir():
         if path.is_file():
             (folder / path.name).hardlink_to(path)
-    pair = find_pair(tmp_path, 40)
+    pair = find_pair(tmp_path, DEMO_TEST_BLOCKS)
     assert pair is not None
     assert pair.target == folder / demo_pair.target.name
-    assert find_pair(tmp_path, 41) is None
+    assert find_pair(tmp_path, DEMO_TEST_BLOCKS + 1) is None
     pair.drafts[0].unlink()
-    assert find_pair(tmp_path, 40) is None
+    assert find_pair(tmp_path, DEMO_TEST_BLOCKS) is None
     pair.drafts[0].write_bytes(b"GGUF")
-    assert find_pair(tmp_path, 40) is None
+    assert find_pair(tmp_path, DEMO_TEST_BLOCKS) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"recipe": 0, "sizes": {}}'])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import DEMO_TEST_BLOCKS
 
 from spectui.lab.demo import DemoPair
 from spectui.llama import inprocess
@@ -60,12 +61,12 @@ async def test_facts_of_real_files(demo_pair: DemoPair) -> None:
     assert facts[demo_pair.target] == ModelFacts(
         size_bytes=demo_pair.target.stat().st_size,
         architecture="llama",
-        name="SmolLM2-135M padded to 40 blocks",
+        name=f"SmolLM2-135M padded to {DEMO_TEST_BLOCKS} blocks",
         quantisation="F16",
-        blocks=40,
+        blocks=DEMO_TEST_BLOCKS,
         vocabulary=49152,
         context_train=8192,
-        parameters=49152 * 576 + 40 * (3_538_944 + 2 * 576) + 576,
+        parameters=49152 * 576 + DEMO_TEST_BLOCKS * (3_538_944 + 2 * 576) + 576,
     )
     draft = facts[demo_pair.drafts[1]]
     assert isinstance(draft, ModelFacts)
