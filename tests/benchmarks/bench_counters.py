@@ -28,7 +28,7 @@ async def main() -> int:
         async with launched(profile) as server:
             for temperature in (0.0, 0.8):
                 settings = profile.with_sampling(temperature=temperature).with_traffic(
-                    concurrency=concurrency
+                    concurrency=concurrency, max_tokens=TOKENS
                 )
                 count = await count_run(server, settings, MIXED, REQUESTS)
                 theirs = count.server

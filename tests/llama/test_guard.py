@@ -27,17 +27,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_killed_owner_takes_the_group_along() -> None:
     owner = subprocess.run([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, check=False, timeout=60)
     assert owner.returncode == -signal.SIGKILL
-    processes = []
-    for pid in map(int, owner.stdout.split()):
-        if psutil.pid_exists(pid):
-            processes.append(psutil.Process(pid))
+    processes = [psutil.Process(pid) for pid in map(int, owner.stdout.split()) if psutil.pid_exists(pid)]
     _, alive = psutil.wait_procs(processes, timeout=30)
     assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_after_the_dismissal_the_group_lives_on() -> None:
     watchman = Watchman()
-    child = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True, preexec_fn=watchman.enrol)
+    child = subprocess.Popen(
+        ["/bin/sleep", "600"],
+        start_new_session=True,
+        preexec_fn=watchman.enrol,  # noqa: PLW1509  no thread of ours runs
+    )
     try:
         watchman.dismiss()
         assert child.poll() is None
