@@ -42,6 +42,8 @@ _LAST_WORDS_SECONDS: Final = 5.0
 to give its memory back, and more of them on a busy machine."""
 _FIRST_REAL_BUILD: Final = 1000
 """Below this a build number is a distribution's own count."""
+_REREADS_FROM: Final = 9109
+"""First build whose draft evaluates d + 1 tokens per pass (llama.cpp #22838)."""
 _LOADING_POLL_SECONDS: Final = 0.5
 _CACHE_GATE: Final = (4164, 6722)
 """Builds in which a request without cache_prompt is not speculated on."""
@@ -94,6 +96,12 @@ class Server:
     def drafting(self) -> DraftTiming | None:
         """Totals of the statistics line since the server began; None where its log is not ours to read."""
         return None
+
+    @property
+    def rereads(self) -> bool:
+        """Whether its draft reads the last accepted token again; taken for granted where no build is named."""
+        number = _build_number((self.build or "").partition("-")[0])
+        return number is None or number < _FIRST_REAL_BUILD or number >= _REREADS_FROM
 
     @property
     def build(self) -> str | None:
