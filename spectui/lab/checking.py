@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def check(
     if server is not None:
         missing = missing_files(command.arguments, caps)
         if missing:
-            checked = Checked((*checked.findings, *missing), None)
+            checked = replace(checked, findings=(*checked.findings, *missing), words=None)
     return checked, not checked.findings
 
 

@@ -41,6 +41,8 @@ from spectui.llama.ready import require_free_port
 _UNHEALTHY: Final = frozenset({Group.CANNOT_START, Group.NOT_SPECULATING, Group.FAILING})
 _CONCERNS: Final = _UNHEALTHY | {Group.TO_KNOW}
 """Groups that a look can judge; the bet itself takes a measurement."""
+_SILENT: Final = frozenset({"draft-type-missing", "vocab-mismatch"})
+"""Causes for which a server that runs does not speculate."""
 _LONGEST: Final = 300
 
 
@@ -249,15 +251,22 @@ async def _running(profile: TuningProfile, around: Surroundings) -> Diagnosis:
     finally:
         await server.stop()
     known = server.profile
+    local = await asyncio.to_thread(local_server, url)
+    caps = await _capabilities(local) if local is not None else None
+    if local is None or caps is None:
+        causes = bad_builds(server.build_number, (known.speculation.mode,))
+    else:
+        checked = check_command(_command_line(local.words), caps, local.environment)
+        causes = [_of_running(f) for f in checked.findings]
+        if known.speculation.mode == OFF and server.speculating is False and checked.types:
+            # Variables ask for speculation as well as flags do.
+            known = known.with_speculation(mode=checked.types[0])
     verdict = verdict_of(_bet(counters, server), known, server, failures=failures)
     findings = [_advised(f, around) for f in verdict.findings if f.group in _CONCERNS]
-    local = await asyncio.to_thread(local_server, url)
-    checked = await _command_findings(local) if local is not None else None
-    findings += checked if checked is not None else bad_builds(server.build_number, (known.speculation.mode,))
     if local is not None and server.speculating is False:
-        findings += await _why_off(known, local, around.cache)
+        causes += await _other_tokenizer(known, local, around.cache)
+    findings = [*_with_cause(findings, causes), *causes]
     view = server.view()
-    stated = server.length_known or (local is not None and local.names(ALIASES[1]))
     seen = server.props is not None
     examined = Examined(
         url=url,
@@ -266,12 +275,12 @@ async def _running(profile: TuningProfile, around: Surroundings) -> Diagnosis:
         model=_name(view.target),
         draft=_name(view.draft),
         mode=known.speculation.mode if seen else None,
-        draft_length=_length(known) if seen and stated else None,
+        draft_length=_running_length(server, local, caps) if seen else None,
         speculating=server.speculating,
         acceptance_ratio=counters.accepted / counters.drafted
         if counters.drafted and counters.accepted is not None
         else None,
-        command_checked=checked is not None,
+        command_checked=caps is not None,
     )
     return Diagnosis(examined=examined, findings=tuple(findings))
 
@@ -295,20 +304,43 @@ def _advised(finding: Finding, around: Surroundings) -> Finding:
     return finding if advice is None else replace(finding, advice=advice)
 
 
-async def _command_findings(local: LocalServer) -> list[Finding] | None:
-    """What its own binary makes of a running server's command line; None where the binary cannot be asked."""
+async def _capabilities(local: LocalServer) -> Capabilities | None:
+    """What a running server's own binary accepts; None where it cannot be asked."""
     probe = BinaryProbe()
     try:
-        caps = await probe.capabilities(local.binary)
+        return await probe.capabilities(local.binary)
     except BinaryError:
         return None
     finally:
         await probe.aclose()
-    checked = check_command(_command_line(local.words), caps, local.environment)
-    return [_of_running(f) for f in checked.findings]
 
 
-async def _why_off(profile: TuningProfile, local: LocalServer, cache: Path | None) -> list[Finding]:
+def _with_cause(findings: Sequence[Finding], causes: Sequence[Finding]) -> list[Finding]:
+    """The findings, with the advice of a known cause instead of a look into the log."""
+    cause = next((f for f in causes if f.code in _SILENT), None)
+    if cause is None:
+        return list(findings)
+    advice = f"{cause.advice}; the draft only costs memory now"
+    return [replace(f, advice=advice) if f.code == "speculation-off" else f for f in findings]
+
+
+def _running_length(
+    server: AttachedServer, local: LocalServer | None, caps: Capabilities | None
+) -> int | None:
+    """The draft length that was given, or the default of the server's own binary."""
+    mode = server.profile.speculation.mode
+    if server.length_known or (local is not None and local.names(ALIASES[1])):
+        return _length(server.profile)
+    if local is None or caps is None or not mode.startswith("draft-"):
+        return None
+    flag = caps.flag(caps.first_of(*ALIASES[1]) or "")
+    if flag is None:
+        return None
+    text = next((local.environment[n] for n in flag.env if n in local.environment), flag.default or "")
+    return int(text) if text.isdecimal() else None
+
+
+async def _other_tokenizer(profile: TuningProfile, local: LocalServer, cache: Path | None) -> list[Finding]:
     """Since b9109 a draft with another tokenizer is dropped without a word that says so."""
     server, speculation = profile.server, profile.speculation
     if speculation.mode != PAIRED_MODE or server.model is None or speculation.draft_model is None:

@@ -55,6 +55,8 @@ class Checked:
 
     findings: tuple[Finding, ...]
     words: tuple[str, ...] | None
+    types: tuple[str, ...] = ()
+    """Speculation types that the corrected line asks for, in their current names."""
 
 
 def check_command(
@@ -73,7 +75,7 @@ def check_command(
         binary or command.binary or BINARY_NAME,
         *(w for o in check.kept for w in o.words),
     )
-    return Checked(tuple(check.findings), words if check.correctable else None)
+    return Checked(tuple(check.findings), words if check.correctable else None, check.types_wanted)
 
 
 def bad_builds(build: int | None, types: Sequence[str]) -> list[Finding]:
@@ -186,6 +188,11 @@ class _Check:
         found = bad_builds(self.caps.version.build, self._chosen() or ())
         self.findings += found
         self.correctable = self.correctable and not found
+
+    @property
+    def types_wanted(self) -> tuple[str, ...]:
+        """Types that the line asks for once it is corrected."""
+        return self._chosen() or ()
 
     def _say(
         self, code: str, message: str, advice: str, *, fatal: bool = False, **evidence: str | None
