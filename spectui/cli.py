@@ -255,6 +255,27 @@ def check(command: str, *, server: str | None, help_text: str | None, as_json: b
         sys.exit(1)
 
 
+@cli.command()
+@click.argument("target", metavar="PROFILE|URL")
+@JSON_OPTION
+def doctor(target: str, *, as_json: bool) -> None:
+    """Say what is wrong with a profile before its server starts, or with a server that runs."""
+    from spectui.lab.doctor import Surroundings, diagnosis_table, diagnosis_to_json, examine  # noqa: PLC0415
+    from spectui.lab.running import run_to_end  # noqa: PLC0415
+
+    profile = target_of(target)
+    around = Surroundings(
+        environ=os.environ,
+        cache=folders().cache,
+        api_key=api_key_of(profile, os.environ),
+        key_variable=profile.server.api_key_env or KEY_VARIABLE,
+    )
+    diagnosis = run_to_end(examine(profile, around))
+    _print(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
+    if not diagnosis.ok:
+        sys.exit(1)
+
+
 @cli.group()
 def profiles() -> None:
     """List and show profiles."""

@@ -112,6 +112,11 @@ class Server:
         number = _build_number(info.partition("-")[0])
         return info if number is None or number < _FIRST_REAL_BUILD else info.partition("-")[0]
 
+    @property
+    def build_number(self) -> int | None:
+        """Number of its build; packaged builds count from 1. None where it names none."""
+        return _build_number((self.build or "").partition("-")[0])
+
     def log_tail(self, lines: int) -> tuple[str, ...]:
         """The last lines of the server's log; empty where it is not ours to read."""
         del lines
@@ -185,7 +190,7 @@ class AttachedServer(Server):
         self.profile, self.length_known = found.profile, found.length_known
         if self.profile.server.model is None and self.props is not None and self.props.model_path:
             self.profile = self.profile.with_server(model=self.props.model_path)
-        number = _build_number((self.build or "").partition("-")[0])
+        number = self.build_number
         self.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
         self.state, self.note = ServerState.ATTACHED, ""
 
