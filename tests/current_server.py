@@ -63,6 +63,8 @@ def _host(target: str, draft: str | None, rates: list[float], slots: int, contex
     params.model.path = target
     params.n_ctx = context
     params.n_parallel = slots
+    # Threads that wait for each other take ten times as long on a busy machine.
+    params.cpuparams.n_threads = params.speculative.draft.cpuparams.n_threads = 1
     params.port = 0
     params.hostnames = ["127.0.0.1"]
     params.endpoint_metrics = True
