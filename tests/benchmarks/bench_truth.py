@@ -21,7 +21,13 @@ from current_server import current_server
 
 from spectui.core.acceptance import true_alpha
 from spectui.core.passes import RequestPasses, TargetPass
-from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
+from spectui.core.profile import (
+    SamplingSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
 from spectui.core.segment import Segment
 from spectui.lab.collect import Collector
 from spectui.lab.server import AttachedServer
@@ -29,8 +35,8 @@ from spectui.lab.workloads import PromptOrder, load_workload
 
 PASSES = 400
 TOKENS = 200
-SIMULATED = 40
-"""Simulated runs per setting, beside one on the real server."""
+REAL, SIMULATED = 2, 40
+"""Runs per setting, on the real server and simulated."""
 
 
 def geometric(alpha: float, k: int) -> list[float]:
@@ -122,10 +128,11 @@ def _mean(values: list[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def profile_of(k: int, url: str | None = None) -> TuningProfile:
+def profile_of(k: int, url: str | None = None, seed: int = 1) -> TuningProfile:
     return TuningProfile(
         server=ServerSettings(url=url),
         speculation=SpeculationSettings(mode="draft-simple", draft_length=k),
+        sampling=SamplingSettings(seed=seed),
         traffic=TrafficSettings(workload="code", max_tokens=TOKENS, warmup=1, ignore_eos=True),
     )
 
@@ -158,11 +165,11 @@ def simulated(rates: list[float], rng: random.Random) -> Segment:
     return segment
 
 
-async def real(rates: list[float], target: Path, draft: Path) -> Segment:
-    """The same on a server with synthetic acceptance."""
+async def real(rates: list[float], target: Path, draft: Path, seed: int) -> Segment:
+    """The same on a server with synthetic acceptance, which it draws from the seed of each request."""
     k = len(rates)
     with current_server(target, draft, rates=rates) as url:
-        profile = profile_of(k, url)
+        profile = profile_of(k, url, seed)
         server = AttachedServer(profile, api_key=None)
         await server.connect()
         try:
@@ -185,7 +192,8 @@ async def main() -> int:
     print(f"{PASSES} passes a run, requests of {TOKENS} tokens\n{head}")
     for name, rates in SETTINGS:
         tallies = {"real": Tally(), "simulated": Tally()}
-        tallies["real"].add(await real(rates, target, draft), rates)
+        for _ in range(REAL):
+            tallies["real"].add(await real(rates, target, draft, rng.randrange(2**30)), rates)
         for _ in range(SIMULATED):
             tallies["simulated"].add(simulated(rates, rng), rates)
         for kind, tally in tallies.items():
