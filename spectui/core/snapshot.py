@@ -145,6 +145,10 @@ class SettingsView:
     """Workloads on offer; "own" among them where the profile names prompts."""
     environment: tuple[str, ...] = ()
     """LLAMA_ARG_* names found in the environment."""
+    drafting_known: bool = True
+    """Whether draft length and p_min are known; of a foreign server they show in its first drafts."""
+    drafts_vary: bool = False
+    """Whether a foreign server's drafts were seen to vary in length, as a p_min above 0 makes them."""
     can_undo: bool = False
     profile_name: str | None = None
 

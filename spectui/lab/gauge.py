@@ -150,6 +150,16 @@ class Gauge:
         self._dirty = True
 
     @property
+    def drafting_known(self) -> bool:
+        """Whether the draft length is known, from the settings or from the drafts."""
+        return self.on_longer_draft is None or self._longest > 0
+
+    @property
+    def drafts_vary(self) -> bool:
+        """Whether a server whose settings are not known was seen to cut its drafts."""
+        return self.on_longer_draft is not None and not self.segment.fixed_length
+
+    @property
     def output(self) -> str:
         """The end of what the model wrote; untrusted."""
         return self._output

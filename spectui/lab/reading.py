@@ -98,6 +98,8 @@ class SnapshotReader:
             modes=preview.modes,
             environment=preview.environment,
             workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
+            drafting_known=session.gauge.drafting_known,
+            drafts_vary=session.gauge.drafts_vary,
             can_undo=staging.can_undo,
             profile_name=self.profile_name,
         )
