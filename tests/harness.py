@@ -39,10 +39,13 @@ MIXED = Workload(
 
 
 def pair_profile(target: Path, draft: Path | None, binary: Path, **speculation: object) -> TuningProfile:
-    """A small, quick server on the demo pair; without a draft it does not speculate."""
+    """A small, quick server on the demo pair with one thread; without a draft it does not speculate."""
     mode = "draft-simple" if draft else "off"
     return TuningProfile(
-        server=ServerSettings(binary=str(binary), model=str(target), context=4096, ready_timeout=120.0),
+        # Threads that wait for each other take ten times as long where a test runner needs a core as well.
+        server=ServerSettings(
+            binary=str(binary), model=str(target), context=4096, threads=1, ready_timeout=120.0
+        ),
         speculation=SpeculationSettings(
             **{"mode": mode, "draft_model": str(draft) if draft else None, "draft_length": 4, **speculation}  # type: ignore[arg-type]  plain keywords
         ),

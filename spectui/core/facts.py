@@ -83,6 +83,8 @@ class Facts:
     """Which default of another build is at work; empty if none is known to be."""
     baseline_stale: str = ""
     """Why the baseline no longer counts; empty while it does."""
+    baseline_problem: str = ""
+    """Why the baseline could not be measured; empty where nobody tried or it was."""
     two_pass_server: bool = False
     measuring_plain: bool = False
     """Whether the plain speed is being measured, so that speculation is off for the moment only."""

@@ -85,6 +85,8 @@ def _off_advice(f: Facts) -> str:
 
 
 def _no_baseline_message(f: Facts) -> str:
+    if f.baseline_problem:
+        return f"the baseline could not be measured: {f.baseline_problem}"
     missing = "no measured speed to set against the baseline" if f.baseline_known else "no baseline"
     return f"{missing}: whether the bet wins is unknown"
 

@@ -130,6 +130,7 @@ def verdict_of(
     failures: Sequence[Failure] = (),
     traffic: bool = False,
     measuring_plain: bool = False,
+    baseline_problem: str = "",
     best: CurvePoint | None = None,
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`."""
@@ -162,6 +163,7 @@ def verdict_of(
         slots=profile.traffic.concurrency,
         traffic=traffic,
         measuring_plain=measuring_plain,
+        baseline_problem=baseline_problem,
         two_pass_server=bet.two_pass,
     )
     said = tuple(failures)

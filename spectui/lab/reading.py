@@ -113,6 +113,7 @@ class SnapshotReader:
             failures=session.troubles.failures,
             best=curve.best,
             traffic=session.traffic_state is not TrafficState.OFF,
+            baseline_problem=session.troubles.baseline,
             measuring_plain=session.traffic_state is TrafficState.BASELINE,
         )
 

@@ -323,7 +323,7 @@ class Session:
         self._measuring, self.note = False, ""
         await self._launch(profile)
         if problem is not None:
-            self.troubles.on_notice(f"the baseline could not be measured: {problem}")
+            self.troubles.no_baseline(problem)
 
     async def _recall(self, profile: TuningProfile) -> bool:
         """Judge against what is known without measuring; a second server's speed stays known."""
@@ -342,7 +342,7 @@ class Session:
         self.server = server
         self.gauge.begin(plan.profile, None, None)
         self.gauge.mark(self.t, "baseline")
-        self._measuring = True
+        self._measuring, self.troubles.baseline = True, ""
         try:
             self.gauge.set_plain(await self._plain.measure(plan, server, self._log_file))
         finally:
@@ -353,11 +353,11 @@ class Session:
 
     async def _measure_second(self, profile: TuningProfile, url: str) -> None:
         await self._stop_traffic()
-        self._measuring = True
+        self._measuring, self.troubles.baseline = True, ""
         try:
             self.gauge.set_plain(await self._plain.measure_second(profile, url))
         except SpectuiError as error:
-            self.troubles.on_notice(f"the baseline could not be measured: {error}")
+            self.troubles.no_baseline(error)
         finally:
             self._measuring, self.note = False, ""
         await self._resume()

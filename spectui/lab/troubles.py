@@ -25,6 +25,8 @@ class Troubles:
         self.failures: tuple[Failure, ...] = ()
         self.log: tuple[str, ...] = ()
         """The last lines of the log of a server that ended."""
+        self.baseline = ""
+        """Why the baseline could not be measured; empty where it was, or nobody tried."""
 
     def take(self, error: Exception) -> None:
         """Keep an error as what is wrong now."""
@@ -36,6 +38,11 @@ class Troubles:
         else:
             self.failures = (Failure(code="internal-error", text=f"spectui itself failed: {error!r}"),)
         self.log = error.log_tail if isinstance(error, LaunchError | ServerDied) else ()
+
+    def no_baseline(self, error: SpectuiError) -> None:
+        """The baseline could not be measured: the verdict says so until another attempt."""
+        self.baseline = str(error)
+        self.on_notice(f"the baseline could not be measured: {error}")
 
     def ended(self, server: LaunchedServer) -> None:
         """A server of ours ended by itself."""

@@ -131,7 +131,11 @@ def _mean(values: list[float]) -> float:
 
 async def main() -> int:
     pair = await small_pair(BLOCKS)
-    base = pair_profile(pair.target, pair.drafts[0], wheel_binary()).with_traffic(max_tokens=TOKENS, warmup=1)
+    base = (
+        pair_profile(pair.target, pair.drafts[0], wheel_binary())
+        .with_server(threads=None)
+        .with_traffic(max_tokens=TOKENS, warmup=1)
+    )
     order: list[int | None] = [None, CALIBRATED, *LENGTHS]
     seen: dict[int | None, list[dict[str, Run]]] = {k: [] for k in order}
     probed = ProbeResult()

@@ -203,3 +203,11 @@ def test_no_speculation_is_no_bet() -> None:
     verdict = verdict_of(BetView(), PROFILE.without_speculation(), None)
     assert verdict.outcome is Outcome.OFF
     assert not verdict.findings
+
+
+def test_a_baseline_that_could_not_be_measured_says_why() -> None:
+    bet = replace(BET, speedup_actual=None, baseline=None, pass_cost=None)
+    verdict = verdict_of(bet, PROFILE, None, baseline_problem="the server speculates even without a mode")
+    missing = next(f for f in verdict.findings if f.code == "baseline-missing")
+    assert "speculates even without a mode" in missing.message
+    assert missing.advice == "press b to measure it"
