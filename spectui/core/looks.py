@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """As many pairs as were planned."""
     BUDGET = "budget"
     """The time is used up."""
+    FAILED = "failed"
+    """A server ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Ended:
 
     result: Comparison
     reason: Reason
+    error: float
+    """What the interval was given of the whole error."""
 
 
 class Looks:
@@ -61,23 +65,28 @@ class Looks:
         self._spent = 0.0
         self._next = first_look(planned)
 
-    def after(self, pairs: Sequence[Pair], *, out_of_time: bool = False) -> Ended | None:
-        """The end of the run if it ends after these pairs; None while it goes on."""
+    def after(self, pairs: Sequence[Pair], *, last: Reason | None = None) -> Ended | None:
+        """The end of the run if it ends after these pairs; None while it goes on.
+
+        last: that nothing more can come, and why.
+        """
         number = len(pairs)
-        if number >= self._planned or out_of_time:
-            result = compare(pairs, error=self._error - self._spent)
-            last = Reason.PAIRS if number >= self._planned else Reason.BUDGET
-            return Ended(result, last if result.verdict is Winner.NEITHER else Reason.DECIDED)
+        left = self._error - self._spent
+        if number >= self._planned:
+            last = last or Reason.PAIRS
+        if last is not None:
+            result = compare(pairs, error=left)
+            return Ended(result, last, left)
         if number < self._next:
             return None
         self._next = max(number + 1, round(number * _GROWTH))
-        whole = compare(pairs, error=self._error - self._spent)
+        whole = compare(pairs, error=left)
         if whole.half_width is not None and whole.half_width <= self._narrow:
-            return Ended(whole, Reason.NARROW)
+            return Ended(whole, Reason.NARROW, left)
         spend = self._error * (number / self._planned) ** _SPENDING - self._spent
         self._spent += spend
         result = compare(pairs, error=spend)
-        return None if result.verdict is Winner.NEITHER else Ended(result, Reason.DECIDED)
+        return None if result.verdict is Winner.NEITHER else Ended(result, Reason.DECIDED, spend)
 
 
 def first_look(planned: int) -> int:

@@ -43,7 +43,7 @@ def test_else_it_ends_with_what_was_planned() -> None:
 
 def test_time_ends_it_between_looks_with_all_that_is_left_of_the_error() -> None:
     pairs = run_of(random.Random(1), Arms(noise=0.15), 10)
-    end = Looks(24).after(pairs, out_of_time=True)
+    end = Looks(24).after(pairs, last=Reason.BUDGET)
     assert end is not None
     assert end.reason is Reason.BUDGET
     assert end.result == compare(pairs)
@@ -51,7 +51,7 @@ def test_time_ends_it_between_looks_with_all_that_is_left_of_the_error() -> None
 
 
 def test_time_can_end_it_with_nothing() -> None:
-    end = Looks(24).after([], out_of_time=True)
+    end = Looks(24).after([], last=Reason.BUDGET)
     assert end is not None
     assert end.result.ratio is None
 
