@@ -6,17 +6,16 @@ Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from spectui import __version__
 from spectui.errors import SpectuiError, UsageError
+from spectui.experiments import ab
 from spectui.options import (
     KEY_VARIABLE,
     Numbers,
@@ -29,14 +28,12 @@ from spectui.options import (
     with_baseline,
     workloads_of,
 )
+from spectui.printing import JSON_OPTION, fail, print_result, say
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
 
 _INTERRUPTED: Final = 130
-
-JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 _SPEED: Final = Real(1e-3, 1e7)
 _TOKENS: Final = click.IntRange(0, 10**12)
@@ -103,7 +100,7 @@ def predict(
     from spectui.lab.predicting import prediction, prediction_table, read_v  # noqa: PLC0415
 
     result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file is not None else None, u=u)
-    _print(result, as_json=as_json, table=prediction_table)
+    print_result(result, as_json=as_json, table=prediction_table)
 
 
 @cli.command()
@@ -142,9 +139,9 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
         profile = with_baseline(profile, baseline)
     order = Order(workloads=names, requests=runs, baseline=baseline is not None)
     result = _run(profile, lambda measurer: measurer.measure(profile, order))
-    _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
+    print_result(measurement_to_json(result), as_json=as_json, table=_measurement_table)
     if result.failure is not None:
-        _fail(result.failure, status=1)
+        fail(result.failure, status=1)
 
 
 @cli.command()
@@ -160,7 +157,7 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
 
     profile = target_of(target)
     result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
-    _print(probe_to_json(result), as_json=as_json, table=probe_table)
+    print_result(probe_to_json(result), as_json=as_json, table=probe_table)
 
 
 @cli.command()
@@ -196,7 +193,7 @@ def explain(
         result = explaining.explain_passes(given, passes)
     else:
         result = explaining.explain_numbers(given)
-    _print(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
+    print_result(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
 
 
 @cli.command()
@@ -209,7 +206,7 @@ def check(command: str, *, server: str | None, help_text: str | None, as_json: b
     from spectui.lab import checking  # noqa: PLC0415
 
     checked, ok = checking.check(command, server=server, help_text=help_text, environ=os.environ)
-    _print(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
+    print_result(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
     if not ok:
         sys.exit(1)
 
@@ -235,7 +232,7 @@ def list_(*, as_json: bool) -> None:
         }
         for e in list_profiles(folders())
     ]
-    _print({"profiles": entries}, as_json=as_json, table=_profile_table)
+    print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
 
 
 @profiles.command()
@@ -256,6 +253,9 @@ def path(name: str | None) -> None:
     click.echo(load(name, folders()).path if name else folders().profiles)
 
 
+cli.add_command(ab)
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its status."""
     try:
@@ -263,10 +263,10 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as done:
         status = done.exit_code
     except click.ClickException as error:
-        _say(f"spectui: {error.format_message()}")
+        say(f"spectui: {error.format_message()}")
         status = 2
     except SpectuiError as error:
-        _fail(error, status=2)
+        fail(error, status=2)
     except (KeyboardInterrupt, click.Abort):
         status = _INTERRUPTED
     except OSError as error:
@@ -274,7 +274,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         if not gone:
-            _say(f"spectui: the output cannot be written ({error.strerror or error})")
+            say(f"spectui: the output cannot be written ({error.strerror or error})")
         status = 0 if gone else 1
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -308,14 +308,9 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
         launcher=Launcher(),
         store=BaselineStore.default(folders()),
         api_key=api_key_of(profile, os.environ),
-        progress=_say,
+        progress=say,
     )
     return run_to_end(work(measurer))
-
-
-def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
-    sys.stdout.flush()
 
 
 def _measurement_table(data: dict[str, Any]) -> str:
@@ -332,14 +327,3 @@ def _profile_table(data: dict[str, Any]) -> str:
         for p in data["profiles"]
     ]
     return columns(("profile", "", "description"), rows)
-
-
-def _say(line: str) -> None:
-    """Progress and errors; that nobody can read them is no reason to lose a measurement."""
-    with suppress(OSError):
-        click.echo(line, err=True)
-
-
-def _fail(error: SpectuiError, *, status: int) -> NoReturn:
-    _say(f"spectui: {error}")
-    sys.exit(status)
