@@ -70,6 +70,6 @@ def _size(path: Path) -> int:
     """Bytes of a model file; of all its parts where it is split."""
     files = [path]
     if _SHARD.search(path.name):
-        first = _SHARD.sub("", path.name)
-        files = [f for f in path.parent.iterdir() if f.name.startswith(first) and _SHARD.search(f.name)]
+        parts = [f for f in path.parent.iterdir() if _SHARD.search(f.name)]
+        files = [f for f in parts if _SHARD.sub("", f.name) == _SHARD.sub("", path.name)]
     return sum(f.stat().st_size for f in files)

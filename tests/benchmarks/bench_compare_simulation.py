@@ -58,7 +58,7 @@ def shares(arms: Arms, number: int, runs: int, seed: int) -> tuple[list[bool], l
 def main() -> int:
     missed = False
     totals: list[float] = []
-    for number, runs in ((8, RUNS), (16, RUNS), (24, RUNS), (48, RUNS // 2), (200, RUNS // 8)):
+    for number, runs in ((8, RUNS), (24, RUNS), (200, FORTY)):
         for seed, arms in enumerate(IDENTICAL):
             if number < 4 * arms.block:
                 continue
