@@ -73,20 +73,21 @@ def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
 
 
 def test_drafts_that_cost_far_more_than_they_bring_lose(profile_files: tuple[Path, Path]) -> None:
-    process = started(*profile_files, "--workload", "code", "--runs", 8, "--json")
+    process = started(*profile_files, "--workload", "code", "--runs", 12, "--json")
     out, err = process.communicate(timeout=280)
     assert process.returncode == 0, err
     data = json.loads(out)
-    assert (data["verdict"], data["pairs"]) == ("a", 8)
+    assert data["verdict"] == "a"
+    assert data["pairs"] in range(8, 13)
     assert data["low"] < data["ratio"] < data["high"] < 1
     assert data["identical_outputs"] in {True, False}
     assert "--spec-type" not in data["a"]["argv"]
     assert "--spec-type" in data["b"]["argv"]
     one, other = (data[arm]["workloads"]["code"] for arm in ("a", "b"))
-    assert one["requests"] == other["requests"] == 8
+    assert one["requests"] == other["requests"] == data["pairs"]
     assert other["baseline_tokens_per_second"] == pytest.approx(one["tokens_per_second"])
     assert other["cost"]["c"] > 0
-    assert err.splitlines()[-1] == "code: 8 of at most 8 prompts"
+    assert err.splitlines()[-1] == f"code: {data['pairs']} of at most 12 prompts"
     assert sum(line.startswith("starting ") for line in err.splitlines()) == 2
 
 
@@ -94,6 +95,7 @@ async def test_without_memory_for_both_they_take_turns(demo_pair: DemoPair, serv
     said: list[str] = []
     plain = pair_profile(demo_pair.target, None, server_binary).with_traffic(max_tokens=12, warmup=0)
     draft = pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
+    draft = draft.with_traffic(max_tokens=12, warmup=0)
     run = AbRun(plain, draft, launcher=Launcher(), progress=said.append, machine=Full())
     result = await run.run(AbOrder(workloads=("json",), pairs=8))
     data = ab_to_json(result)
