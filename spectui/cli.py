@@ -6,17 +6,16 @@ Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from spectui import __version__
 from spectui.errors import SpectuiError, UsageError
+from spectui.experiments import ab, concurrency
 from spectui.options import (
     KEY_VARIABLE,
     Numbers,
@@ -29,14 +28,12 @@ from spectui.options import (
     with_baseline,
     workloads_of,
 )
+from spectui.printing import JSON_OPTION, fail, print_result, say
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
 
 _INTERRUPTED: Final = 130
-
-JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 _SPEED: Final = Real(1e-3, 1e7)
 _TOKENS: Final = click.IntRange(0, 10**12)
@@ -103,7 +100,7 @@ def predict(
     from spectui.lab.predicting import prediction, prediction_table, read_v  # noqa: PLC0415
 
     result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file is not None else None, u=u)
-    _print(result, as_json=as_json, table=prediction_table)
+    print_result(result, as_json=as_json, table=prediction_table)
 
 
 @cli.command()
@@ -142,9 +139,9 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
         profile = with_baseline(profile, baseline)
     order = Order(workloads=names, requests=runs, baseline=baseline is not None)
     result = _run(profile, lambda measurer: measurer.measure(profile, order))
-    _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
+    print_result(measurement_to_json(result), as_json=as_json, table=_measurement_table)
     if result.failure is not None:
-        _fail(result.failure, status=1)
+        fail(result.failure, status=1)
 
 
 @cli.command()
@@ -160,48 +157,7 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
 
     profile = target_of(target)
     result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
-    _print(probe_to_json(result), as_json=as_json, table=probe_table)
-
-
-@cli.command()
-@click.argument("target", metavar="PROFILE|URL")
-@click.option("--levels", type=Numbers(1, 64), default="1,2,4,8", show_default=True, help="Requests at once.")
-@click.option("--workload", help="One workload; the profile's own without.")
-@click.option("--tokens", type=click.IntRange(2, 100_000), help="Tokens per request at most.")
-@click.option(
-    "--runs", type=click.IntRange(1, 10_000), default=8, show_default=True, help="Requests per level."
-)
-@click.option(
-    "--baseline", metavar="URL", help="For a server of somebody else: a second one, without speculation."
-)
-@JSON_OPTION
-def concurrency(
-    target: str,
-    *,
-    levels: tuple[int, ...],
-    workload: str | None,
-    tokens: int | None,
-    runs: int,
-    baseline: str | None,
-    as_json: bool,
-) -> None:
-    """Measure how the bet changes with the number of requests at once."""
-    from spectui.lab import concurrency as lab  # noqa: PLC0415
-    from spectui.lab.launcher import Launcher  # noqa: PLC0415
-    from spectui.lab.running import run_to_end  # noqa: PLC0415
-
-    profile = target_of(target)
-    names = workloads_of(workload, profile)
-    if len(names) > 1:
-        raise UsageError("--workload: one at a time, each makes a table of its own")
-    if baseline is not None:
-        profile = with_baseline(profile, baseline)
-    profile = profile.with_traffic(workload=names[0], **({} if tokens is None else {"max_tokens": tokens}))
-    sweep = lab.ConcurrencySweep(launcher=Launcher(), api_key=api_key_of(profile, os.environ), progress=_say)
-    result = run_to_end(sweep.run(profile, levels, requests=runs))
-    _print(lab.levels_to_json(result), as_json=as_json, table=lab.levels_table)
-    if result.failure is not None:
-        _fail(result.failure, status=1)
+    print_result(probe_to_json(result), as_json=as_json, table=probe_table)
 
 
 @cli.command()
@@ -237,7 +193,7 @@ def explain(
         result = explaining.explain_passes(given, passes)
     else:
         result = explaining.explain_numbers(given)
-    _print(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
+    print_result(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
 
 
 @cli.command()
@@ -250,7 +206,7 @@ def check(command: str, *, server: str | None, help_text: str | None, as_json: b
     from spectui.lab import checking  # noqa: PLC0415
 
     checked, ok = checking.check(command, server=server, help_text=help_text, environ=os.environ)
-    _print(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
+    print_result(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
     if not ok:
         sys.exit(1)
 
@@ -271,7 +227,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         key_variable=profile.server.api_key_env or KEY_VARIABLE,
     )
     diagnosis = run_to_end(examine(profile, around))
-    _print(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
+    print_result(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
     if not diagnosis.ok:
         sys.exit(1)
 
@@ -297,7 +253,7 @@ def list_(*, as_json: bool) -> None:
         }
         for e in list_profiles(folders())
     ]
-    _print({"profiles": entries}, as_json=as_json, table=_profile_table)
+    print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
 
 
 @profiles.command()
@@ -318,6 +274,10 @@ def path(name: str | None) -> None:
     click.echo(load(name, folders()).path if name else folders().profiles)
 
 
+cli.add_command(ab)
+cli.add_command(concurrency)
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its status."""
     try:
@@ -325,10 +285,10 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as done:
         status = done.exit_code
     except click.ClickException as error:
-        _say(f"spectui: {error.format_message()}")
+        say(f"spectui: {error.format_message()}")
         status = 2
     except SpectuiError as error:
-        _fail(error, status=2)
+        fail(error, status=2)
     except (KeyboardInterrupt, click.Abort):
         status = _INTERRUPTED
     except OSError as error:
@@ -336,7 +296,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         if not gone:
-            _say(f"spectui: the output cannot be written ({error.strerror or error})")
+            say(f"spectui: the output cannot be written ({error.strerror or error})")
         status = 0 if gone else 1
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -370,14 +330,9 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
         launcher=Launcher(),
         store=BaselineStore.default(folders()),
         api_key=api_key_of(profile, os.environ),
-        progress=_say,
+        progress=say,
     )
     return run_to_end(work(measurer))
-
-
-def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
-    sys.stdout.flush()
 
 
 def _measurement_table(data: dict[str, Any]) -> str:
@@ -394,14 +349,3 @@ def _profile_table(data: dict[str, Any]) -> str:
         for p in data["profiles"]
     ]
     return columns(("profile", "", "description"), rows)
-
-
-def _say(line: str) -> None:
-    """Progress and errors; that nobody can read them is no reason to lose a measurement."""
-    with suppress(OSError):
-        click.echo(line, err=True)
-
-
-def _fail(error: SpectuiError, *, status: int) -> NoReturn:
-    _say(f"spectui: {error}")
-    sys.exit(status)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SLOWEST: Final = 0.001
 _FASTEST: Final = 1e7
 _HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d{1,5}(/.*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(/.*)?")
+_DURATION: Final = re.compile(r"(?:(?P<h>\d{1,4})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,8})s?)?")
 KEY_VARIABLE: Final = "SPECTUI_API_KEY"
 """Variable that holds the API key of an attached server."""
 
@@ -60,6 +61,26 @@ class Real(click.FloatRange):
         if not isfinite(number):
             self.fail(f"{value!r} is no finite number", param, ctx)
         return number
+
+
+class Duration(click.ParamType[float]):
+    """A time span above 0, in seconds: 90, 90s, 10m, 1h30m."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Its seconds."""
+        if isinstance(value, float):
+            return value
+        found = _DURATION.fullmatch(str(value).strip().lower())
+        seconds = (
+            0.0
+            if found is None
+            else sum(int(found[unit] or 0) * factor for unit, factor in (("h", 3600), ("m", 60), ("s", 1)))
+        )
+        if seconds <= 0:
+            self.fail(f"{str(value)[:40]!r} is no time span, such as 90s, 10m or 1h30m", param, ctx)
+        return float(seconds)
 
 
 def target_of(text: str) -> TuningProfile:

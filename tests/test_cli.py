@@ -16,6 +16,7 @@ from scripted_server import Failure, Script, ScriptedServer
 
 from spectui import __version__
 from spectui.cli import main
+from spectui.options import Duration
 from spectui.store.paths import Folders, shipped_examples
 from spectui.store.profiles import load
 
@@ -124,6 +125,17 @@ EXPLAIN = ("explain", "--baseline", "36", "--measured", "30", "--k", "8", "--rat
         (("probe", "nobody"), '"nobody"'),
         (("probe", NOWHERE, "--n", "0"), "from 1 to 512"),
         (("probe", NOWHERE, "--n", "one"), "whole numbers"),
+        # ab
+        (("ab", "code-draft"), "'B'"),
+        (("ab", NOWHERE, "nobody"), '"nobody"'),
+        (("ab", NOWHERE, NOWHERE, "--workload", "bogus"), '"bogus"'),
+        (("ab", NOWHERE, NOWHERE, "--runs", "7"), "--runs"),
+        (("ab", NOWHERE, NOWHERE, "--tokens", "1"), "--tokens"),
+        (("ab", NOWHERE, NOWHERE, "--budget", "soon"), "no time span"),
+        (("ab", NOWHERE, NOWHERE, "--budget", "0m"), "no time span"),
+        (("ab", NOWHERE, NOWHERE, "--budget", ""), "no time span"),
+        (("ab", NOWHERE, NOWHERE, "--budget", "1m1h"), "no time span"),
+        (("ab", NOWHERE, NOWHERE, "--budget", "-5m"), "no time span"),
         # explain
         (("explain",), "--ratio"),
         ((*EXPLAIN, "--baseline", "nan"), "--baseline"),
@@ -308,6 +320,13 @@ def test_predict_prints_the_same_as_a_table(run: Runner) -> None:
     assert lines[-1] == "best: draft length 4, 1.91x (textbook form)"
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("1H", 3600), ("2m5s", 125)]
+)
+def test_a_time_span_in_seconds(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == seconds
+
+
 def test_explain_prints_one_object(run: Runner) -> None:
     ended = run(*EXPLAIN, "--json")
     assert (ended.status, ended.err) == (0, "")
@@ -368,7 +387,7 @@ def test_version_and_help_are_no_errors(run: Runner) -> None:
     version = run("--version")
     assert (version.status, version.err) == (0, "")
     assert version.out.split()[-1] == __version__
-    for command in ((), ("predict",), ("measure",), ("profiles",), ("profiles", "list")):
+    for command in ((), ("predict",), ("measure",), ("ab",), ("profiles",), ("profiles", "list")):
         told = run(*command, "--help")
         assert (told.status, told.err) == (0, "")
         assert told.out.startswith("Usage: spectui")
@@ -424,5 +443,33 @@ async def test_a_server_that_dies_is_status_1_with_what_was_measured() -> None:
     assert ended.returncode == 1
     data = json.loads(ended.stdout)
     assert data["findings"][0]["code"] == "server-unreachable"
+    assert ended.stderr.splitlines()[-1].startswith("spectui: ")
+    assert "Traceback" not in ended.stderr
+
+
+async def test_two_servers_are_compared_in_one_object() -> None:
+    async with (
+        ScriptedServer(Script(k=0, pass_ms=50.0)) as one,
+        ScriptedServer(Script(k=0, pass_ms=40.0)) as other,
+    ):
+        arguments = ("ab", one.url, other.url, "--runs", "8", "--tokens", "20", "--json")
+        ended = await asyncio.to_thread(spectui, *arguments)
+    assert ended.returncode == 0, ended.stderr
+    data = json.loads(ended.stdout)
+    assert (data["verdict"], data["pairs"], data["identical_outputs"]) == ("b", 8, True)
+    assert data["ratio"] == pytest.approx(1.25)
+    assert ended.stderr.splitlines()[-1] == "code: 8 of at most 8 prompts"
+
+
+async def test_a_comparison_that_a_server_ends_is_status_1() -> None:
+    async with (
+        ScriptedServer(Script(k=0)) as one,
+        ScriptedServer(Script(k=0, failure=Failure.CUT, after=50)) as other,
+    ):
+        ended = await asyncio.to_thread(spectui, "ab", one.url, other.url, "--tokens", "60", "--json")
+    assert ended.returncode == 1
+    data = json.loads(ended.stdout)
+    assert (data["ratio"], data["pairs"]) == (None, 0)
+    assert data["b"]["findings"][0]["code"] == "server-unreachable"
     assert ended.stderr.splitlines()[-1].startswith("spectui: ")
     assert "Traceback" not in ended.stderr

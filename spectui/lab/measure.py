@@ -49,6 +49,14 @@ class Measurement:
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
+    def judge(self, workload: str, profile: TuningProfile, server: Server | None) -> None:
+        """Add the findings on what a workload yielded."""
+        bet = self.bets[workload]
+        v = {n: cost.value for n, cost in bet.costs.v.items()}
+        best = best_point(predicted_curve(bet, profile, v))
+        for finding in verdict_of(bet, profile, server, best=best).findings:
+            self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
+
 
 @dataclass(frozen=True, slots=True)
 class _Job:
@@ -87,18 +95,18 @@ class Measurer:
         try:
             plain = await self._baselines(profile, workloads, order)
         except ServerError as error:
-            return self._ended(result, profile, None, error)
+            return ended_by(error, result, profile, None)
         server = await self._open(profile)
         result.build = server.build
         result.argv = server.plan.argv if isinstance(server, LaunchedServer) else ()
         try:
-            known, fixed_length = await self._settings_of(server, next(iter(workloads.values())))
+            known, fixed_length = await known_settings(server, next(iter(workloads.values())), self._progress)
             for name, workload in workloads.items():
                 current = known.with_traffic(workload=name)
                 job = _Job(current, workload, order.requests, plain.get(name), fixed_length)
                 await self._workload(server, job, result)
         except SpectuiError as error:
-            self._ended(result, profile, server, await server.explain(error))
+            ended_by(await server.explain(error), result, profile, server)
         finally:
             await server.stop()
         return result
@@ -135,45 +143,18 @@ class Measurer:
                 baseline_source=plain.source if plain else "",
                 drafting=drafting_since(before, server.drafting),
             )
-            bet = with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
-            result.bets[name] = bet
-        best = best_point(predicted_curve(bet, profile, plain.v if plain else {}))
-        for finding in verdict_of(result.bets[name], profile, server, best=best).findings:
-            result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
+            result.bets[name] = with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
+        result.judge(name, profile, server)
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:
         """Start or attach; the key is sent to the address `key_of` only, it belongs to that server."""
-        if profile.attached:
-            self._progress(f"attaching to {profile.server.url}")
-            mine = key_of is None or same_origin(key_of, profile.server.url or "")
-            key = self._api_key if mine else None
-            attached = AttachedServer(profile, api_key=key)
-            await attached.connect()
-            return attached
-        plan = await self._launcher.plan(profile)
-        self._progress(f"starting {plan.command}")
-        server = LaunchedServer(plan)
-        await server.start()
-        return server
-
-    def _ended(
-        self, result: Measurement, profile: TuningProfile, server: Server | None, error: SpectuiError
-    ) -> Measurement:
-        """The measurement as far as it came, with what ended it."""
-        result.failure = error
-        verdict = verdict_of(BetView(), profile, server, failures=(failure_of(error),))
-        result.findings = [*verdict.findings, *result.findings]
-        return result
-
-    async def _settings_of(self, server: Server, workload: Workload) -> tuple[TuningProfile, bool | None]:
-        """The settings that are measured, and whether drafts have one length, where only an answer can tell."""
-        if not isinstance(server, AttachedServer) or server.length_known:
-            return server.profile, None
-        self._progress("finding out the draft length")
-        answer = Collector(server.profile.with_traffic(concurrency=1))
-        await answer.send(server, PromptOrder(workload), requests=1, draft_length_known=False)
-        learnt = server.profile.with_speculation(draft_length=min(64, max(1, answer.longest_draft)))
-        return learnt, not answer.cut_amid and server.profile.speculation.fixed_length
+        mine = key_of is None or not profile.attached or same_origin(key_of, profile.server.url or "")
+        return await open_server(
+            profile,
+            self._launcher,
+            api_key=self._api_key if mine else None,
+            progress=self._progress,
+        )
 
     async def _baselines(
         self, one: TuningProfile, workloads: dict[str, Workload], order: Order
@@ -246,6 +227,45 @@ class Measurer:
         except ServerError as error:
             self._progress(str(error))
             return ProbeResult()
+
+
+async def open_server(
+    profile: TuningProfile, launcher: Launcher, *, api_key: str | None, progress: Progress
+) -> Server:
+    """Start a profile's server, or attach to it; the key is sent to attached servers only."""
+    if profile.attached:
+        progress(f"attaching to {profile.server.url}")
+        attached = AttachedServer(profile, api_key=api_key)
+        await attached.connect()
+        return attached
+    plan = await launcher.plan(profile)
+    progress(f"starting {plan.command}")
+    server = LaunchedServer(plan)
+    await server.start()
+    return server
+
+
+async def known_settings(
+    server: Server, workload: Workload, progress: Progress
+) -> tuple[TuningProfile, bool | None]:
+    """The settings that are measured, and whether drafts have one length, where only an answer can tell."""
+    if not isinstance(server, AttachedServer) or server.length_known:
+        return server.profile, None
+    progress("finding out the draft length")
+    answer = Collector(server.profile.with_traffic(concurrency=1))
+    await answer.send(server, PromptOrder(workload), requests=1, draft_length_known=False)
+    learnt = server.profile.with_speculation(draft_length=min(64, max(1, answer.longest_draft)))
+    return learnt, not answer.cut_amid and server.profile.speculation.fixed_length
+
+
+def ended_by(
+    error: SpectuiError, result: Measurement, profile: TuningProfile, server: Server | None
+) -> Measurement:
+    """The measurement as far as it came, with what ended it as its first finding."""
+    result.failure = error
+    verdict = verdict_of(BetView(), profile, server, failures=(failure_of(error),))
+    result.findings = [*verdict.findings, *result.findings]
+    return result
 
 
 def bet_to_json(bet: BetView) -> dict[str, Any]:

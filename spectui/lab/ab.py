@@ -1,0 +1,241 @@
+"""An A/B run: two configurations on the same prompts and seeds, interleaved A B B A, until the looks end it.
+
+One server receives traffic at a time. Both stay loaded where memory allows, else each block starts them anew; the
+machine's drift then meets both alike, and what a start brings along is noise of its block.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from spectui.core.compare import Comparison, Pair, Reading, compare_together
+from spectui.core.looks import Ended, Looks, Reason
+from spectui.core.lossless import Divergence, first_divergence
+from spectui.core.passes import in_cycles
+from spectui.core.profile import TuningProfile
+from spectui.errors import SpectuiError
+from spectui.lab.arms import Arm
+from spectui.lab.fitting import obstacle
+from spectui.lab.launcher import Launcher
+from spectui.lab.machine import MachineMonitor
+from spectui.lab.measure import Progress
+from spectui.lab.traffic import RequestResult
+from spectui.lab.workloads import Prompt, PromptOrder, Workload, load_workload
+from spectui.llama.binary import Device, list_devices
+
+Answers: TypeAlias = Mapping[str, RequestResult]
+"""Complete answers of one turn, by the prompt's id."""
+
+MIN_TOKENS: Final = 8
+"""An answer of fewer tokens in either arm times the clock rather than the arms, and makes no pair."""
+
+_BLOCK: Final = 2
+_BLOCK_WITH_START: Final = 4
+"""Prompts per block where each block starts both servers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbOrder:
+    """What to compare. pairs: prompts per workload at most; budget: seconds for everything, None without end."""
+
+    workloads: tuple[str, ...]
+    pairs: int = 24
+    budget: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Outputs:
+    """What both arms wrote at temperature 0."""
+
+    compared: int = 0
+    different: int = 0
+    first: tuple[str, Divergence] | None = None
+    """The first prompt whose outputs part, and where."""
+
+    def add(self, prompt: str, a: str, b: str) -> None:
+        """Compare the outputs to one prompt."""
+        self.compared += 1
+        divergence = first_divergence(a, b)
+        if divergence is not None:
+            self.different += 1
+            self.first = self.first or (prompt, divergence)
+
+    @property
+    def identical(self) -> bool | None:
+        """Whether all were equal; None where nothing was compared."""
+        return None if self.compared == 0 else self.different == 0
+
+
+@dataclass(slots=True, kw_only=True)
+class AbResult:
+    """What came out; `failure` when a server died on the way, with what there was until then."""
+
+    a: Arm
+    b: Arm
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict)
+    outputs: dict[str, Outputs] = field(default_factory=dict)
+    short: dict[str, int] = field(default_factory=dict)
+    """Prompts per workload whose answers were too short for a pair."""
+    failure: SpectuiError | None = None
+
+    def take(self, workload: str, block: int, a: Answers, b: Answers) -> None:
+        """Add the answers of a block, in the order of the prompts as A answered them."""
+        pairs, outputs = self.pairs[workload], self.outputs.setdefault(workload, Outputs())
+        for prompt in (p for p in a if p in b):
+            one, other = _reading(a[prompt]), _reading(b[prompt])
+            if one is None or other is None:
+                self.short[workload] = self.short.get(workload, 0) + 1
+            else:
+                pairs.append(Pair(prompt, block, one, other))
+            if self.a.greedy and self.b.greedy:
+                outputs.add(prompt, a[prompt].text, b[prompt].text)
+
+    @property
+    def together(self) -> Comparison:
+        """All workloads in one, each counting alike, at the least error that any of them was given."""
+        if len(self.ended) == 1:
+            return next(iter(self.ended.values())).result
+        return compare_together(self.pairs, error=min(e.error for e in self.ended.values()))
+
+
+class AbRun:
+    """Compares two arms; ends every server that it started."""
+
+    def __init__(
+        self,
+        a: TuningProfile,
+        b: TuningProfile,
+        *,
+        launcher: Launcher,
+        api_keys: tuple[str | None, str | None] = (None, None),
+        progress: Progress = lambda _line: None,
+        machine: MachineMonitor | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        if b.traffic != a.traffic:
+            progress("both arms get A's traffic: length, concurrency and depth of B's profile are not used")
+        b = same_traffic(a, b)
+        self._a = Arm(a, launcher=launcher, api_key=api_keys[0], progress=progress)
+        self._b = Arm(b, launcher=launcher, api_key=api_keys[1], progress=progress)
+        self._launcher = launcher
+        self._progress = progress
+        self._machine = machine or MachineMonitor()
+        self._clock = clock
+        self._together = True
+
+    async def run(self, order: AbOrder) -> AbResult:
+        """Compare. Raises SpectuiError while an arm cannot start; a server that dies later ends the run early."""
+        begun = self._clock()
+        traffic = self._a.profile
+        workloads = [load_workload(traffic.with_traffic(workload=n).traffic) for n in order.workloads]
+        result = AbResult(a=self._a, b=self._b)
+        await self._choose_whether_together()
+        try:
+            if self._together:
+                for arm in (self._a, self._b):
+                    await arm.open(workloads[0])
+            for number, workload in enumerate(workloads):
+                until = None
+                if order.budget is not None:
+                    now = self._clock()
+                    until = now + (begun + order.budget - now) / (len(workloads) - number)
+                await self._compare(workload, order.pairs, until, result)
+        except SpectuiError as error:
+            if not (self._a.begun and self._b.begun):
+                raise
+            result.failure = error
+        finally:
+            try:
+                await self._a.close()
+            finally:
+                await self._b.close()
+        return result
+
+    async def _choose_whether_together(self) -> None:
+        """Check both profiles, and decide whether both servers stay loaded. Raises SpectuiError."""
+        owned = [arm.profile for arm in (self._a, self._b) if arm.owned]
+        plans = [await self._launcher.plan(profile) for profile in owned]
+        if len(owned) < 2:
+            return
+        devices: dict[str, Device] = {}
+        for binary in {plan.binary for plan in plans}:
+            devices |= {device.name: device for device in await list_devices(binary)}
+        reason = obstacle(owned, await self._machine.sample(), tuple(devices.values()))
+        self._together = reason is None
+        if reason is not None:
+            self._progress(f"the servers take turns, each block starts both: {reason}")
+
+    async def _compare(self, workload: Workload, planned: int, until: float | None, result: AbResult) -> None:
+        name, traffic = workload.name, self._a.profile.traffic
+        order = PromptOrder(workload, seed=self._a.profile.sampling.seed, depth=traffic.depth)
+        warmup = [next(order) for _ in range(traffic.warmup)]
+        pairs = result.pairs.setdefault(name, [])
+        looks, sent, block = Looks(planned), 0, 0
+        width = max(_BLOCK if self._together else _BLOCK_WITH_START, traffic.concurrency)
+        try:
+            if self._together:
+                for arm in (self._a, self._b):
+                    await arm.warm_up(workload, warmup)
+            while name not in result.ended:
+                began = self._clock()
+                prompts = [next(order) for _ in range(min(width, planned - sent))]
+                a, b = await self._block(workload, block, warmup, prompts)
+                result.take(name, block, a, b)
+                sent, block = sent + len(prompts), block + 1
+                self._progress(f"{name}: {sent} of at most {planned} prompts")
+                last = Reason.PAIRS if sent >= planned else None
+                if until is not None and 2 * self._clock() - began > until:
+                    last = last or Reason.BUDGET
+                if (end := looks.after(pairs, last=last)) is not None:
+                    result.ended[name] = end
+        except SpectuiError:
+            if (end := looks.after(pairs, last=Reason.FAILED)) is not None:
+                result.ended[name] = end
+            raise
+        finally:
+            self._conclude(name)
+
+    async def _block(
+        self, workload: Workload, number: int, warmup: Sequence[Prompt], prompts: Sequence[Prompt]
+    ) -> tuple[Answers, Answers]:
+        """Both arms on the same prompts, every other block B first. Raises SpectuiError."""
+        if number % 2:
+            b = await self._turn(self._b, workload, warmup, prompts)
+            return await self._turn(self._a, workload, warmup, prompts), b
+        a = await self._turn(self._a, workload, warmup, prompts)
+        return a, await self._turn(self._b, workload, warmup, prompts)
+
+    async def _turn(
+        self, arm: Arm, workload: Workload, warmup: Sequence[Prompt], prompts: Sequence[Prompt]
+    ) -> Answers:
+        if self._together:
+            return await arm.turn(workload, prompts)
+        await arm.open(workload)
+        try:
+            await arm.warm_up(workload, warmup)
+            return await arm.turn(workload, prompts)
+        finally:
+            await arm.close(workload.name)
+
+    def _conclude(self, workload: str) -> None:
+        """An arm without speculation on the same target is what the other's bet is measured against."""
+        for arm, other, name in ((self._a, self._b, "arm b"), (self._b, self._a, "arm a")):
+            plain = other.speed(workload) if other.is_plain_side_of(arm) else None
+            arm.conclude(workload, plain, name if plain else "")
+
+
+def same_traffic(a: TuningProfile, b: TuningProfile) -> TuningProfile:
+    """B with A's traffic and seed: only what is compared may differ."""
+    return replace(b, traffic=a.traffic).with_sampling(seed=a.sampling.seed)
+
+
+def _reading(answer: RequestResult) -> Reading | None:
+    """Tokens and seconds of decoding; None where there is too little to time."""
+    steps = [(p.committed, p.ms) for p in in_cycles(answer.passes).passes]
+    tokens = sum(committed for committed, ms in steps if ms is not None)
+    seconds = sum(ms for _, ms in steps if ms is not None) / 1000
+    return Reading(tokens, seconds) if tokens >= MIN_TOKENS and seconds > 0 else None

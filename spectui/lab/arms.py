@@ -1,0 +1,172 @@
+"""One arm of an A/B run: a configuration whose server lives once or many times, and all that it answered.
+
+Apart from the experiment, which decides whose turn it is; an arm only takes its turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
+from spectui.errors import SpectuiError
+from spectui.lab.collect import Collector
+from spectui.lab.launcher import Launcher
+from spectui.lab.measure import Measurement, Progress, ended_by, known_settings, open_server
+from spectui.lab.server import LaunchedServer, Server
+from spectui.lab.traffic import RequestResult
+from spectui.lab.workloads import Prompt, Workload
+
+
+class Recorder(Collector):
+    """A collector that also keeps each counted answer, by its prompt's id."""
+
+    def __init__(self, profile: TuningProfile, **options: Any) -> None:
+        super().__init__(profile, **options)
+        self.answers: dict[str, RequestResult] = {}
+
+    def request_ended(self, result: RequestResult) -> None:
+        """Keep the answer if it is counted and complete."""
+        super().request_ended(result)
+        if result.counted and result.passes.completed:
+            self.answers[result.prompt_id] = result
+
+
+class Arm:
+    """One side of the comparison; owns at most one server at a time."""
+
+    def __init__(
+        self,
+        profile: TuningProfile,
+        *,
+        launcher: Launcher,
+        api_key: str | None = None,
+        progress: Progress = lambda _line: None,
+    ) -> None:
+        self.profile = profile
+        self.measurement = Measurement()
+        self._launcher = launcher
+        self._api_key = api_key
+        self._progress = progress
+        self._server: Server | None = None
+        self._open = False
+        self._known: TuningProfile | None = None
+        self._fixed_length: bool | None = None
+        self._recorders: dict[str, Recorder] = {}
+        self._drafting: dict[str, DraftTiming] = {}
+        self._before: DraftTiming | None = None
+
+    @property
+    def owned(self) -> bool:
+        """Whether the server is ours, so that it may be ended and started again."""
+        return not self.profile.attached
+
+    @property
+    def begun(self) -> bool:
+        """Whether its server was ready once."""
+        return self._known is not None
+
+    @property
+    def settings(self) -> TuningProfile:
+        """What is measured: the profile, with what an attached server told of itself."""
+        return self._known or self.profile
+
+    @property
+    def greedy(self) -> bool:
+        """Whether its answers are decided by the prompts alone."""
+        return self.profile.sampling.temperature == 0
+
+    async def open(self, workload: Workload) -> None:
+        """Start or attach, and learn on the first time what is measured. Raises SpectuiError."""
+        self._server = await open_server(
+            self.profile, self._launcher, api_key=self._api_key, progress=self._progress
+        )
+        self._open, self._before = True, None
+        if self._known is None:
+            self.measurement.build = self._server.build
+            if isinstance(self._server, LaunchedServer):
+                self.measurement.argv = self._server.plan.argv
+            self._known, self._fixed_length = await known_settings(self._server, workload, self._progress)
+
+    async def close(self, workload: str | None = None) -> None:
+        """Leave the server, and end it if it is ours; what it logged counts for `workload`."""
+        if self._server is None or not self._open:
+            return
+        self._open = False
+        await self._server.stop()
+        if workload is not None:
+            self._account(workload, self._server)
+
+    async def warm_up(self, workload: Workload, prompts: Sequence[Prompt]) -> None:
+        """Send the warm-up, which is not counted; with it the server begins on this workload."""
+        server, recorder = self._ready(workload)
+        self._before = server.drafting
+        server.profile = self._settings(workload)
+        await self._sent(server, recorder, prompts, requests=0, warm_up=True)
+
+    async def turn(self, workload: Workload, prompts: Sequence[Prompt]) -> dict[str, RequestResult]:
+        """Send these prompts and return their complete answers by the prompt's id. Raises SpectuiError."""
+        server, recorder = self._ready(workload)
+        recorder.answers.clear()
+        await self._sent(server, recorder, prompts, requests=len(prompts), warm_up=False)
+        return dict(recorder.answers)
+
+    def speed(self, workload: str) -> SpeedEstimate | None:
+        """Decode speed of all answers so far."""
+        recorder = self._recorders.get(workload)
+        return recorder.segment.speed() if recorder else None
+
+    def conclude(self, workload: str, baseline: SpeedEstimate | None, source: str) -> None:
+        """Take what a workload yielded into the measurement."""
+        recorder = self._recorders.get(workload)
+        if recorder is None:
+            return
+        if self._open and self._server is not None:
+            self._account(workload, self._server)
+        self.measurement.bets[workload] = recorder.segment.bet(
+            baseline=baseline, baseline_source=source, drafting=self._drafting.get(workload)
+        )
+        self.measurement.judge(workload, recorder.segment.profile, self._server)
+
+    def is_plain_side_of(self, other: Arm) -> bool:
+        """Whether this arm is what the other's bet is measured against: the same target without speculation."""
+        mine, theirs = self.settings, other.settings
+        same = mine.server.model == theirs.server.model and mine.sampling == theirs.sampling
+        return mine.speculation.mode == OFF and mine.server.model is not None and same
+
+    def failed(self, error: SpectuiError) -> None:
+        """Note that this arm's server ended the run."""
+        ended_by(error, self.measurement, self.settings, self._server)
+
+    def _ready(self, workload: Workload) -> tuple[Server, Recorder]:
+        if self._server is None or not self._open:
+            raise RuntimeError("an arm takes its turn while its server is open")
+        if workload.name not in self._recorders:
+            self._recorders[workload.name] = Recorder(
+                self._settings(workload), fixed_length=self._fixed_length
+            )
+        return self._server, self._recorders[workload.name]
+
+    def _settings(self, workload: Workload) -> TuningProfile:
+        return self.settings.with_traffic(workload=workload.name)
+
+    async def _sent(
+        self, server: Server, recorder: Recorder, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
+    ) -> None:
+        try:
+            await recorder.send(server, iter(prompts), requests=requests, warm_up=warm_up)
+        except SpectuiError as error:
+            explained = await server.explain(error)
+            self.failed(explained)
+            raise explained from error
+
+    def _account(self, workload: str, server: Server) -> None:
+        """Add what was drafted since the server began on this workload."""
+        now, known = drafting_since(self._before, server.drafting), self._drafting.get(workload)
+        self._before = server.drafting
+        if now is not None and known is not None:
+            now = replace(now, draft_ms=now.draft_ms + known.draft_ms, drafted=now.drafted + known.drafted)
+        if now is not None:
+            self._drafting[workload] = now
