@@ -303,10 +303,12 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
     from spectui.lab.measure import Measurer  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
     from spectui.store.baselines import BaselineStore  # noqa: PLC0415
+    from spectui.store.results import ResultStore  # noqa: PLC0415
 
     measurer = Measurer(
         launcher=Launcher(),
         store=BaselineStore.default(folders()),
+        results=ResultStore.default(folders()),
         api_key=api_key_of(profile, os.environ),
         progress=_say,
     )

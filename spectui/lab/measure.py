@@ -22,10 +22,13 @@ from spectui.lab.collect import Collector
 from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe
+from spectui.lab.recording import Recorder, rest_of, summary_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
+from spectui.store.records import RunSummary
+from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
 
@@ -69,11 +72,13 @@ class Measurer:
         *,
         launcher: Launcher,
         store: BaselineStore,
+        results: ResultStore,
         api_key: str | None = None,
         progress: Progress = lambda _line: None,
     ) -> None:
         self._launcher = launcher
         self._store = store
+        self._recorder = Recorder(results, say=progress)
         self._api_key = api_key
         self._progress = progress
 
@@ -120,25 +125,39 @@ class Measurer:
     async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
         profile, name = job.profile, job.workload.name
         before = server.drafting
-        collector = Collector(
-            profile,
-            fixed_length=job.fixed_length,
-            on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests"),
-        )
-        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        server.profile = profile
-        try:
-            await collector.send(server, prompts, requests=job.requests)
-        finally:
-            plain = job.plain
-            v = plain.v if plain else {}
-            bet = collector.segment.bet(
+        plain = job.plain
+        v = plain.v if plain else {}
+
+        def reading() -> BetView:
+            return collector.segment.bet(
                 baseline=plain.speed if plain else None,
                 baseline_source=plain.source if plain else "",
                 drafting=drafting_since(before, server.drafting),
             )
+
+        def summary(bet: BetView) -> RunSummary:
+            return summary_of(with_costs(bet, v), collector.segment.speed(), v)
+
+        def counted(requests: int) -> None:
+            self._progress(f"{name}: {requests} of {job.requests} requests")
+            record.update(summary(reading()))
+
+        collector = Collector(profile, fixed_length=job.fixed_length, on_request=counted)
+        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        server.profile = profile
+        record = await self._recorder.begin(server, profile)
+        failure: str | None = "interrupted"
+        try:
+            await collector.send(server, prompts, requests=job.requests)
+            failure = None
+        except SpectuiError as error:
+            failure = str(error)
+            raise
+        finally:
+            bet = reading()
             result.bets[name] = with_costs(bet, v)
             result.v[name] = v
+            await record.end(summary(bet), failure=failure)
         best = best_point(predicted_curve(bet, profile, v))
         for finding in verdict_of(result.bets[name], profile, server, best=best).findings:
             result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
@@ -277,16 +296,11 @@ def bet_to_json(bet: BetView, v: Mapping[int, float]) -> dict[str, Any]:
         "cost": {
             "t1_ms": bet.t1_ms,
             "c": bet.c,
-            "u": _rest(bet),
+            "u": rest_of(bet),
             "v": {str(n): value for n, value in v.items()} or None,
         },
         "loss": asdict(bet.loss) if bet.loss else None,
     }
-
-
-def _rest(bet: BetView) -> float | None:
-    """u: what the pass costs beyond drafting and verifying, in plain steps; None until both are known."""
-    return None if bet.loss is None else bet.loss.overhead + bet.loss.unexplained
 
 
 def measurement_to_json(result: Measurement) -> dict[str, Any]:
