@@ -6,7 +6,6 @@ Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import click
 
 from spectui import __version__
 from spectui.errors import SpectuiError, UsageError
+from spectui.history_commands import history
 from spectui.options import (
     KEY_VARIABLE,
     Numbers,
@@ -29,14 +29,12 @@ from spectui.options import (
     with_baseline,
     workloads_of,
 )
+from spectui.printing import JSON_OPTION, print_result
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
 
 _INTERRUPTED: Final = 130
-
-JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 _SPEED: Final = Real(1e-3, 1e7)
 _TOKENS: Final = click.IntRange(0, 10**12)
@@ -103,7 +101,7 @@ def predict(
     from spectui.lab.predicting import prediction, prediction_table, read_v  # noqa: PLC0415
 
     result = prediction(alpha, c, lengths, v=read_v(v_file) if v_file is not None else None, u=u)
-    _print(result, as_json=as_json, table=prediction_table)
+    print_result(result, as_json=as_json, table=prediction_table)
 
 
 @cli.command()
@@ -142,7 +140,7 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
         profile = with_baseline(profile, baseline)
     order = Order(workloads=names, requests=runs, baseline=baseline is not None)
     result = _run(profile, lambda measurer: measurer.measure(profile, order))
-    _print(measurement_to_json(result), as_json=as_json, table=_measurement_table)
+    print_result(measurement_to_json(result), as_json=as_json, table=_measurement_table)
     if result.failure is not None:
         _fail(result.failure, status=1)
 
@@ -160,7 +158,7 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
 
     profile = target_of(target)
     result = _run(profile, lambda measurer: measurer.probe(profile, tokens))
-    _print(probe_to_json(result), as_json=as_json, table=probe_table)
+    print_result(probe_to_json(result), as_json=as_json, table=probe_table)
 
 
 @cli.command()
@@ -196,7 +194,7 @@ def explain(
         result = explaining.explain_passes(given, passes)
     else:
         result = explaining.explain_numbers(given)
-    _print(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
+    print_result(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
 
 
 @cli.command()
@@ -209,7 +207,7 @@ def check(command: str, *, server: str | None, help_text: str | None, as_json: b
     from spectui.lab import checking  # noqa: PLC0415
 
     checked, ok = checking.check(command, server=server, help_text=help_text, environ=os.environ)
-    _print(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
+    print_result(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
     if not ok:
         sys.exit(1)
 
@@ -235,7 +233,7 @@ def list_(*, as_json: bool) -> None:
         }
         for e in list_profiles(folders())
     ]
-    _print({"profiles": entries}, as_json=as_json, table=_profile_table)
+    print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
 
 
 @profiles.command()
@@ -254,6 +252,9 @@ def path(name: str | None) -> None:
     from spectui.store.profiles import load  # noqa: PLC0415
 
     click.echo(load(name, folders()).path if name else folders().profiles)
+
+
+cli.add_command(history)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -313,11 +314,6 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
         progress=_say,
     )
     return run_to_end(work(measurer))
-
-
-def _print(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
-    sys.stdout.flush()
 
 
 def _measurement_table(data: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
 from spectui.core.profile import TuningProfile, needs_draft_model
 from spectui.core.secrets import redacted, without_secrets
@@ -19,6 +19,8 @@ from spectui.store.baselines import FileIdentity
 
 _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
+Seconds = Annotated[float, Ge(0), Le(2.5e11)]
+"""A moment in seconds since 1970, as far as calendars go."""
 SweepState = Literal["running", "done", "stopped"]
 
 
@@ -124,14 +126,14 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One measured segment. Times are seconds since 1970."""
+    """One measured segment."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     id: int
     conditions: RunConditions
-    started_at: float
-    ended_at: float | None = None
+    started_at: Seconds
+    ended_at: Seconds | None = None
     """None while it runs, and for ever where spectui was killed."""
     failure: str | None = None
     """What ended it early; untrusted text."""
@@ -156,7 +158,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCell:
-    """One finished cell of a sweep. done_at: seconds since 1970."""
+    """One finished cell of a sweep."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -164,12 +166,12 @@ class SweepCell:
     """Names the cell within its sweep."""
     result: dict[str, Any]
     """JSON values."""
-    done_at: float
+    done_at: Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """A sweep with the cells that are finished, in the order in which they were. Times are seconds since 1970."""
+    """A sweep with the cells that are finished, in the order in which they were."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -177,6 +179,6 @@ class Sweep:
     plan: dict[str, Any]
     """JSON values; two sweeps with equal plans measure the same."""
     state: SweepState
-    started_at: float
-    ended_at: float | None = None
+    started_at: Seconds
+    ended_at: Seconds | None = None
     cells: tuple[SweepCell, ...] = ()

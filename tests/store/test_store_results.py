@@ -30,6 +30,7 @@ text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 maybe_text = st.none() | text
 number = st.floats(allow_nan=False, allow_infinity=False)
 maybe_number = st.none() | number
+moment = st.floats(0, 2.5e11)
 count = st.integers(0, 10**15)
 estimate = st.none() | st.builds(Estimate, value=number, low=maybe_number, high=maybe_number)
 file = st.none() | st.builds(FileIdentity, text, count, st.integers(0, 2**70))
@@ -112,7 +113,7 @@ def begin(store: ResultStore, at: float = 1.0, build: str | None = None, **chang
 
 
 @settings(deadline=None, max_examples=60)
-@given(conditions, summaries, maybe_text, number, number)
+@given(conditions, summaries, maybe_text, moment, moment)
 def test_a_run_reads_back_as_it_was_kept(
     kept: RunConditions, summary: RunSummary, failure: str | None, began: float, ended: float
 ) -> None:
