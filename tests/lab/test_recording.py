@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from scripted_server import Failure, Script, ScriptedServer
 
-from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettings, TuningProfile
+from spectui.core.profile import (
+    BaselineSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
 from spectui.errors import StoreError
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Measurer, Order, bet_to_json
@@ -68,6 +74,7 @@ def measurer(store: ResultStore, tmp_path: Path, said: list[str]) -> Measurer:
 def profile_of(server: ScriptedServer, **traffic: Any) -> TuningProfile:
     return TuningProfile(
         server=ServerSettings(url=server.url),
+        speculation=SpeculationSettings(mode="draft-simple", draft_length=4),
         traffic=TrafficSettings(**{"max_tokens": 40, "warmup": 0, **traffic}),
         baseline=BaselineSettings(tokens_per_second=40.0),
     )
