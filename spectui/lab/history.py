@@ -144,9 +144,9 @@ def history_table(data: dict[str, Any]) -> str:
 
 def run_table(data: dict[str, Any]) -> str:
     """One run for people: every value under its name."""
-    rows = [(name, _cell(value)) for name, value in data.items() if name != "profile"]
-    rows += [(f"profile.{name}", _cell(value)) for name, value in _flatten(data["profile"]).items()]
-    return "\n".join([*(f"{name}: {value}" for name, value in rows), *filter(None, [_remark(data)])])
+    times = {name: _local(data[name]) for name in ("started_at", "ended_at") if data[name] is not None}
+    lines = [f"{name}: {_cell(value)}" for name, value in _flatten({**data, **times}).items()]
+    return "\n".join([*lines, *filter(None, [_remark(data)])])
 
 
 def comparison_table(data: dict[str, Any]) -> str:
@@ -262,7 +262,7 @@ def _cell(value: object) -> str:
         return f"{value:.6g}"
     if isinstance(value, list | tuple) and value and all(isinstance(each, float) for each in value):
         return " ".join(f"{each:.3f}" for each in value)
-    return plain_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 300)
+    return plain_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 2000)
 
 
 def _local(seconds: float) -> str:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -203,6 +204,21 @@ def test_tables_are_plain_text_whatever_is_in_a_run() -> None:
         assert "\x1b" not in table
         assert "x\ny" not in table
     assert tables[0].splitlines()[1].endswith("stale, unfinished, failed: x y")
+
+
+def test_a_run_is_shown_with_every_value_under_its_name() -> None:
+    lines = run_table(run_to_json(replace(RUN, ended_at=None), stale=None)).splitlines()
+    shown = dict(line.partition(": ")[::2] for line in lines[:-1])
+    assert re.fullmatch(r"2023-11-1[45] \d\d:\d\d", shown["started_at"])
+    assert (shown["ended_at"], shown["failure"], shown["cost.c"], shown["cost.v.2"]) == (
+        "-",
+        "-",
+        "0.1",
+        "1.07",
+    )
+    assert (shown["survival"], shown["machine.cpu"]) == ("0.700 0.500", "a fast one")
+    assert shown["profile.speculation.draft_length"] == "4"
+    assert lines[-1] == "unfinished"
 
 
 def test_the_list_says_where_to_get_runs_from() -> None:
