@@ -42,12 +42,14 @@ def writer(file: Path, *arguments: object) -> subprocess.Popen[str]:
 
 def killed_after(process: subprocess.Popen[str], lines: int) -> list[list[str]]:
     """Everything it said before SIGKILL reached it, at the earliest after so many lines."""
-    assert process.stdout is not None
-    said = [process.stdout.readline() for _ in range(lines)]
-    process.kill()
-    out, err = process.communicate()
-    assert err == ""
-    return [line.split() for line in "".join([*said, out]).splitlines() if line]
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = [process.stdout.readline() for _ in range(lines)]
+        process.kill()
+        said += process.stdout.readlines()
+        assert process.stderr.read() == ""
+    return [line.split() for line in said if line.endswith("\n")]
 
 
 def asked(file: Path, sql: str) -> list[tuple[object, ...]]:
