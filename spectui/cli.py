@@ -162,6 +162,47 @@ def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:
 
 
 @cli.command()
+@click.argument("target", metavar="PROFILE|URL")
+@click.option("--levels", type=Numbers(1, 64), default="1,2,4,8", show_default=True, help="Requests at once.")
+@click.option("--workload", help="One workload; the profile's own without.")
+@click.option("--tokens", type=click.IntRange(2, 100_000), help="Tokens per request at most.")
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000), default=8, show_default=True, help="Requests per level."
+)
+@click.option(
+    "--baseline", metavar="URL", help="For a server of somebody else: a second one, without speculation."
+)
+@JSON_OPTION
+def concurrency(
+    target: str,
+    *,
+    levels: tuple[int, ...],
+    workload: str | None,
+    tokens: int | None,
+    runs: int,
+    baseline: str | None,
+    as_json: bool,
+) -> None:
+    """Measure how the bet changes with the number of requests at once."""
+    from spectui.lab import concurrency as lab  # noqa: PLC0415
+    from spectui.lab.launcher import Launcher  # noqa: PLC0415
+    from spectui.lab.running import run_to_end  # noqa: PLC0415
+
+    profile = target_of(target)
+    names = workloads_of(workload, profile)
+    if len(names) > 1:
+        raise UsageError("--workload: one at a time, each makes a table of its own")
+    if baseline is not None:
+        profile = with_baseline(profile, baseline)
+    profile = profile.with_traffic(workload=names[0], **({} if tokens is None else {"max_tokens": tokens}))
+    sweep = lab.ConcurrencySweep(launcher=Launcher(), api_key=api_key_of(profile, os.environ), progress=_say)
+    result = run_to_end(sweep.run(profile, levels, requests=runs))
+    print_result(lab.levels_to_json(result), as_json=as_json, table=lab.levels_table)
+    if result.failure is not None:
+        _fail(result.failure, status=1)
+
+
+@cli.command()
 @click.option("--baseline", type=_SPEED, metavar="TPS", help="Plain speed on the same prompts.")
 @click.option("--measured", type=_SPEED, metavar="TPS", help="Speed with speculation.")
 @click.option("--k", "draft_length", type=click.IntRange(1, 1024), help="Draft length.")
@@ -209,6 +250,27 @@ def check(command: str, *, server: str | None, help_text: str | None, as_json: b
     checked, ok = checking.check(command, server=server, help_text=help_text, environ=os.environ)
     print_result(checking.check_to_json(checked, ok=ok), as_json=as_json, table=checking.check_table)
     if not ok:
+        sys.exit(1)
+
+
+@cli.command()
+@click.argument("target", metavar="PROFILE|URL")
+@JSON_OPTION
+def doctor(target: str, *, as_json: bool) -> None:
+    """Say what is wrong with a profile before its server starts, or with a server that runs."""
+    from spectui.lab.doctor import Surroundings, diagnosis_table, diagnosis_to_json, examine  # noqa: PLC0415
+    from spectui.lab.running import run_to_end  # noqa: PLC0415
+
+    profile = target_of(target)
+    around = Surroundings(
+        environ=os.environ,
+        cache=folders().cache,
+        api_key=api_key_of(profile, os.environ),
+        key_variable=profile.server.api_key_env or KEY_VARIABLE,
+    )
+    diagnosis = run_to_end(examine(profile, around))
+    print_result(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
+    if not diagnosis.ok:
         sys.exit(1)
 
 

@@ -294,16 +294,7 @@ def _model(seen: Observed, pass_cost: float | None, drafted: float | None) -> Co
 
 def _bare_model(seen: Observed, c: float) -> CostModel:
     steps = cost.rereading_steps if seen.rereads and not seen.two_pass else int
-    return CostModel(t1_ms=1000 / (seen.baseline or 1000.0), c=c, v=_shared(seen.v, seen.slots), steps=steps)
-
-
-def _shared(v: Mapping[int, float], slots: int) -> dict[int, float]:
-    """With B busy slots a pass verifies B (d+1) rows: V(B n) / V(B) takes the place of V(n)."""
-    if slots <= 1:
-        return dict(v)
-    unit = speedup.verification_cost(v, slots)
-    lengths = range(1, MAX_DRAFT_LENGTH + 2)
-    return {n: speedup.verification_cost(v, slots * n) / unit for n in lengths}
+    return CostModel(t1_ms=1000 / (seen.baseline or 1000.0), c=c, v=seen.v, slots=seen.slots, steps=steps)
 
 
 def _predictions(seen: Observed, curve: _Curve | None, price: _Price | None) -> tuple[CurvePoint, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 
 _FREE_TOKENS: Final = 1
 """The first token comes from the prompt's own pass and belongs to no target pass."""
+_TWO_PASS_BUILDS: Final = (4164, 7322)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,14 @@ class _OpenPass:
     accepted: int
     ms: float
     last_seen_n: int
+
+
+def is_two_pass_build(build: int | None) -> bool:
+    """Whether a server of this build makes two target passes per cycle when it speculates with a draft model.
+
+    llama.cpp #17808 ended that; False for an unknown build.
+    """
+    return build is not None and _TWO_PASS_BUILDS[0] <= build <= _TWO_PASS_BUILDS[1]
 
 
 def is_two_pass(passes: Sequence[TargetPass]) -> bool:

@@ -15,13 +15,15 @@ from typing import Final
 
 from spectui.core import acceptance, speedup
 from spectui.core.acceptance import RequestSums
-from spectui.core.passes import RequestPasses, in_cycles, is_two_pass
+from spectui.core.passes import RequestPasses, TargetPass, in_cycles, is_two_pass
 from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.stats import Ratio, RatioSums, ratio
 
 _MAX_CLUSTERS: Final = 256
 _MAX_TIMES_TO_FIRST: Final = 500
+_STALLED: Final = 10.0
+"""A pass that takes so many times the request's median per row was held up by something else than the bet."""
 _MIN_REPLICATED: Final = 3
 """Requests from which drawing them again says something about their spread."""
 
@@ -67,8 +69,12 @@ def drafting_since(before: DraftTiming | None, now: DraftTiming | None) -> Draft
 class Segment:
     """Collects the requests of one segment and reads the bet off them."""
 
-    def __init__(self, profile: TuningProfile, *, fixed_length: bool | None = None) -> None:
+    def __init__(
+        self, profile: TuningProfile, *, fixed_length: bool | None = None, rereads: bool = True
+    ) -> None:
         self.profile = profile
+        self.rereads = rereads
+        """Whether the server's draft reads the last accepted token again (since b9109)."""
         self.fixed_length = profile.speculation.fixed_length if fixed_length is None else fixed_length
         """Whether only a request's end cuts drafts; seen in the drafts where the settings are not known."""
         self._clusters: list[RequestSums] = []
@@ -76,6 +82,7 @@ class Segment:
         self.two_pass = False
         """Whether the server makes two target passes per cycle; passes are then cycles here."""
         self._first_token_ms: list[float] = []
+        self._stalled = 0
         self._requests = 0
         self._committed = 0
         self._stream_seconds = 0.0
@@ -93,7 +100,9 @@ class Segment:
         self.two_pass = self.two_pass or is_two_pass(request.passes)
         request = in_cycles(request)
         self._clusters.append(self._sums(request))
-        self._speed.append(_speed_sums(request))
+        sums, stalled = self._speed_sums(request)
+        self._speed.append(sums)
+        self._stalled += stalled
         if request.completed:
             self._requests += 1
             self._committed += request.committed
@@ -113,7 +122,7 @@ class Segment:
 
     def speed(self, in_flight: Sequence[RequestPasses] = ()) -> SpeedEstimate | None:
         """Decode speed: committed tokens over decode time, recomputed from counts."""
-        sums = self._speed + [_speed_sums(r) for r in in_flight if r.passes]
+        sums = self._speed + [self._speed_sums(r)[0] for r in in_flight if r.passes]
         estimate = ratio(sums)
         if estimate is None or estimate.value <= 0:
             return None
@@ -142,7 +151,7 @@ class Segment:
         tokens = acceptance.tokens_per_pass(clusters)
         speed = self.speed(in_flight)
         actual = _actual(speed, baseline)
-        draft_ms, c = self._draft_cost(drafting, baseline)
+        draft_ms, c = self._draft_cost(drafting, baseline, speed.streams if speed else 1.0)
         speculating = self.profile.speculation.mode != OFF
         view = BetView(
             requests=self._requests,
@@ -165,6 +174,9 @@ class Segment:
             two_pass=self.two_pass,
             tokens_per_request=self._committed / self._requests if self._requests else None,
             t1_ms=self._t1_ms(baseline),
+            rereads=self.rereads,
+            streams=speed.streams if speed else 1.0,
+            stalled=self._stalled,
             speedup_actual=actual if speculating else None,
             survival=acceptance.survival(clusters) if drafted else (),
         )
@@ -205,20 +217,37 @@ class Segment:
         )
 
     def _draft_cost(
-        self, drafting: DraftTiming | None, baseline: SpeedEstimate | None
+        self, drafting: DraftTiming | None, baseline: SpeedEstimate | None, streams: float
     ) -> tuple[float | None, float | None]:
-        """Draft milliseconds per drafted token, and the same in plain steps.
+        """Draft milliseconds per drafting step of all busy slots, and the same in plain steps.
 
-        With p_min the steps that were turned down are paid as well, and with several slots a drafting step
-        serves more than one; neither divides into a price per token, so both stay unknown.
+        With p_min the steps that were turned down are paid as well, so that nothing divides into a price per
+        token: unknown. B slots draft B tokens a step, together or one after the other: B times the price of one.
         """
-        plain = self.profile.speculation.p_min == 0 and self.profile.traffic.concurrency == 1
-        if drafting is None or drafting.drafted <= 0 or not plain:
+        if drafting is None or drafting.drafted <= 0 or self.profile.speculation.p_min > 0:
             return None, None
-        per_token = drafting.draft_ms / drafting.drafted
-        if baseline is None:
-            return per_token, None
-        return per_token, per_token * baseline.per_stream.value / 1000
+        per_step = drafting.draft_ms / drafting.drafted * streams
+        if self._t1_ms(baseline) is None or baseline is None:
+            return per_step, None
+        return per_step, per_step * baseline.per_stream.value / 1000
+
+    def _speed_sums(self, request: RequestPasses) -> tuple[RatioSums, int]:
+        """Tokens and seconds of a request's passes, and how many stalled and are left out.
+
+        With several slots a pass waits for the prompts of others: that is no stall but the price of concurrency.
+        """
+        timed = [(step, step.ms) for step in request.passes if step.ms is not None]
+        alone = self.profile.traffic.concurrency == 1
+        usual = median(ms for _, ms in timed) if timed and alone else 0.0
+        rows = median(_rows(step) for step, _ in timed) if timed else 1.0
+        sums, stalled = RatioSums(), 0
+        for step, ms in timed:
+            # A longer draft costs more, at most in proportion to its rows.
+            if 0 < _STALLED * usual * max(1.0, _rows(step) / rows) < ms:
+                stalled += 1
+            else:
+                sums = sums.plus(step.committed, ms / 1000)
+        return sums, stalled
 
 
 def longest_draft(profile: TuningProfile) -> int:
@@ -229,12 +258,9 @@ def longest_draft(profile: TuningProfile) -> int:
     return speculation.draft_length
 
 
-def _speed_sums(request: RequestPasses) -> RatioSums:
-    sums = RatioSums()
-    for step in request.passes:
-        if step.ms is not None:
-            sums = sums.plus(step.committed, step.ms / 1000)
-    return sums
+def _rows(step: TargetPass) -> int:
+    """Tokens that the target evaluated in a step."""
+    return step.drafted + step.merged
 
 
 def _joined_pairs(clusters: list[RequestSums]) -> list[RequestSums]:

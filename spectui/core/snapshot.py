@@ -5,6 +5,7 @@ The lab builds it, widgets read it. Every number carries its unit in its doc lin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -41,6 +42,42 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+
+
+class Source(StrEnum):
+    """Where a cost comes from."""
+
+    MEASURED = "measured"
+    PROBED = "probed"
+    FITTED = "fitted"
+    ASSUMED = "assumed"
+    GIVEN = "given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One part of a pass's price with its source and, where there is one, its 95 % interval."""
+
+    value: float
+    source: Source
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What is known of the price of a pass; in plain steps but for T1. Unknown is None."""
+
+    t1_ms: Cost | None = None
+    """T1, a plain decode step, in milliseconds."""
+    c: Cost | None = None
+    u: Cost | None = None
+    v: Mapping[int, Cost] = field(default_factory=dict)
+    """V(n) at the probed n."""
+    pass_cost: Cost | None = None
+    """R."""
+    inseparable: str = ""
+    """What the data cannot tell apart, in one sentence; empty when drafting and verifying stand apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +145,10 @@ class SettingsView:
     """Workloads on offer; "own" among them where the profile names prompts."""
     environment: tuple[str, ...] = ()
     """LLAMA_ARG_* names found in the environment."""
+    drafting_known: bool = True
+    """Whether draft length and p_min are known; of a foreign server they show in its first drafts."""
+    drafts_vary: bool = False
+    """Whether a foreign server's drafts were seen to vary in length, as a p_min above 0 makes them."""
     can_undo: bool = False
     profile_name: str | None = None
 
@@ -167,8 +208,10 @@ class BetView:
     """Mean time of one target pass with its drafting, in milliseconds."""
     t1_ms: float | None = None
     """T1, a plain decode step, from the baseline, in milliseconds."""
+    costs: Costs = field(default_factory=Costs)
+    """The parts of the price with their sources and intervals."""
     draft_ms: float | None = None
-    """Draft milliseconds per drafted token, from the statistics line."""
+    """Draft milliseconds per drafting step of all busy slots, from the statistics line."""
     c: float | None = None
     """draft_ms in plain steps."""
     pass_cost: float | None = None
@@ -179,6 +222,12 @@ class BetView:
     """Where the baseline comes from: measured, remembered, given, or second server."""
     fixed_length: bool = True
     """Whether every pass drafts k tokens, so that other lengths can be predicted from this one."""
+    rereads: bool = True
+    """Whether the draft reads the last accepted token again, d + 1 steps per pass, as builds since b9109 do."""
+    streams: float = 1.0
+    """Mean number of requests that decoded at once."""
+    stalled: int = 0
+    """Passes that took over ten times the usual time (a paused process, a swapped page): left out of speeds."""
     two_pass: bool = False
     """Whether the server makes two target passes per cycle (b4164 to b7322); passes are then cycles."""
     speedup_actual: Estimate | None = None

@@ -88,7 +88,7 @@ def best_point(points: Sequence[CurvePoint]) -> CurvePoint | None:
     return max(points, key=lambda p: (p.speedup, -p.draft_length), default=None)
 
 
-def verification_cost(measured: Mapping[int, float], tokens: int) -> float:
+def verification_cost(measured: Mapping[int, float], tokens: float) -> float:
     """V(n) from points measured in plain steps, V(1) = 1.
 
     Linear between points, never falling: a pass over more tokens is not cheaper, only noisier. Beyond the last

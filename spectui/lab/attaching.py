@@ -6,9 +6,10 @@ Only looks: at `/props` and `/slots`, and, where the server runs on this machine
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram
@@ -19,7 +20,11 @@ from spectui.llama.capabilities import ALIASES, current_type, normalise
 from spectui.llama.client import SlotInfo
 from spectui.llama.pasted import given_options, parse_command
 
+if TYPE_CHECKING:
+    from psutil import Process
+
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_VARIABLES: Final = ("LLAMA_ARG_", "LLAMA_LOG_")
 _DEFAULT_MODE: Final = "draft-simple"
 _LENGTH_FLAGS: Final = frozenset(ALIASES[1])
 _P_MIN_FLAGS: Final = frozenset(ALIASES[3])
@@ -31,6 +36,24 @@ class Discovered:
 
     profile: TuningProfile
     length_known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalServer:
+    """A running llama-server of this machine, as its process shows it."""
+
+    words: tuple[str, ...]
+    """Its command line, secrets included."""
+    binary: Path
+    """Its program."""
+    folder: Path
+    """Where paths of its command line begin."""
+    environment: Mapping[str, str]
+    """Variables that set options of a llama-server."""
+
+    def names(self, flags: Collection[str]) -> bool:
+        """Whether one of these flags stands on the command line."""
+        return any(normalise(option.flag) in flags for option in given_options(self.words[1:]))
 
 
 def discover(profile: TuningProfile, slots: Sequence[SlotInfo], *, speculating: bool | None) -> Discovered:
@@ -73,9 +96,38 @@ def _from_command(profile: TuningProfile) -> Discovered | None:
     )
 
 
+def local_server(url: str) -> LocalServer | None:
+    """The llama-server of this machine that listens at this address; None where it cannot be seen."""
+    import psutil  # noqa: PLC0415  loaded when needed: it takes 20 ms
+
+    process = _listener(url)
+    if process is None:
+        return None
+    try:
+        words, binary, folder = process.cmdline(), process.exe(), process.cwd()
+        environ = process.environ()
+    except psutil.Error:
+        return None
+    ours = {name: value for name, value in environ.items() if name.startswith(_VARIABLES)}
+    if not (words and binary):
+        return None
+    return LocalServer(words=tuple(words), binary=Path(binary), folder=Path(folder), environment=ours)
+
+
 def _local_command(url: str) -> list[str] | None:
     """Command line of the llama-server that listens at this address; None where it cannot be seen."""
-    import psutil  # noqa: PLC0415  loaded when needed: it takes 20 ms
+    import psutil  # noqa: PLC0415
+
+    process = _listener(url)
+    try:
+        return process.cmdline() or None if process is not None else None
+    except psutil.Error:
+        return None
+
+
+def _listener(url: str) -> Process | None:
+    """The process of a llama-server of this machine that listens at this address."""
+    import psutil  # noqa: PLC0415
 
     parts = urlsplit(url)
     if parts.hostname not in _LOOPBACK:
@@ -90,7 +142,7 @@ def _local_command(url: str) -> list[str] | None:
                 for c in process.net_connections(kind="inet")
             )
             if listens:
-                return process.cmdline() or None
+                return process
         except psutil.Error:
             continue
     return None

@@ -37,6 +37,8 @@ class Plain:
     speed: SpeedEstimate
     source: str
     v: Mapping[int, float] = field(default_factory=dict)
+    v_error: Mapping[int, float] = field(default_factory=dict)
+    """Relative standard error of V(n), where it is known."""
 
 
 def given(tokens_per_second: float) -> Plain:
@@ -114,17 +116,12 @@ def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
 def remembered(store: BaselineStore, key: BaselineKey) -> Plain | None:
     """What was measured before under the same key."""
     known = store.get(key)
-    return None if known is None else Plain(_estimate(known), "remembered", known.v)
+    return None if known is None else Plain(_estimate(known), "remembered", known.v, known.v_error)
 
 
-def remember(
-    store: BaselineStore,
-    key: BaselineKey,
-    speed: SpeedEstimate,
-    measured: Segment,
-    v: Mapping[int, float] | None = None,
-) -> None:
+def remember(store: BaselineStore, key: BaselineKey, plain: Plain, measured: Segment) -> None:
     """Keep what was measured for the next start. Raises SpectuiError when it cannot be written."""
+    speed = plain.speed
     one = speed.per_stream
     store.put(
         key,
@@ -136,7 +133,8 @@ def remember(
             requests=measured.requests,
             tokens=measured.bet().tokens,
             t1_ms=1000 / one.value,
-            v=dict(v or {}),
+            v=dict(plain.v),
+            v_error=dict(plain.v_error),
             measured_at=time.time(),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from spectui.lab.running import run_to_end
 from spectui.llama.binary import BinaryProbe, find_binary
 from spectui.llama.capabilities import ALIASES, Capabilities, normalise, parse_help
 from spectui.llama.checking import Checked, check_command
-from spectui.llama.pasted import CommandLine, given_options, split_command
+from spectui.llama.pasted import given_options, split_command
 
 _TARGET_FILE = frozenset({"-m", "--model"})
 
@@ -37,9 +38,9 @@ def check(
         caps = run_to_end(BinaryProbe().capabilities(binary))
     checked = check_command(command, caps, environ, binary=str(binary) if server else None)
     if server is not None:
-        missing = _missing_files(command, caps)
+        missing = missing_files(command.arguments, caps)
         if missing:
-            checked = Checked((*checked.findings, *missing), None)
+            checked = replace(checked, findings=(*checked.findings, *missing), words=None)
     return checked, not checked.findings
 
 
@@ -84,14 +85,20 @@ def _saved_help(path: str) -> Capabilities:
     return caps
 
 
-def _missing_files(command: CommandLine, caps: Capabilities) -> list[Finding]:
+def missing_files(arguments: tuple[str, ...], caps: Capabilities) -> list[Finding]:
+    """Model files that the arguments name and that are not there."""
     findings = []
-    for option in given_options(command.arguments, caps):
+    for option in given_options(arguments, caps):
         flag = normalise(option.flag)
         role = "target" if flag in _TARGET_FILE else "draft" if flag in ALIASES[0] else None
         if role is None or not option.values or Path(option.values[0]).expanduser().is_file():
             continue
-        code = "model-missing" if role == "target" else "draft-model-missing"
-        text = f"there is no {role} model {plain_line(option.values[0], 200)}"
-        findings.append(launch_finding(Failure(code=code, text=text), "correct the path of the file"))
+        findings.append(missing_file(role, option.values[0]))
     return findings
+
+
+def missing_file(role: str, path: str) -> Finding:
+    """The finding for a model that is not there; role is target or draft."""
+    code = "model-missing" if role == "target" else "draft-model-missing"
+    text = f"there is no {role} model {plain_line(path, 200)}"
+    return launch_finding(Failure(code=code, text=text), "correct the path of the file")

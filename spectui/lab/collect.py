@@ -23,9 +23,10 @@ class Collector:
         on_begin: Callable[[float], None] | None = None,
         on_request: Callable[[int], None] | None = None,
         fixed_length: bool | None = None,
+        rereads: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.segment = Segment(profile, fixed_length=fixed_length)
+        self.segment = Segment(profile, fixed_length=fixed_length, rereads=rereads)
         self.longest_draft = 0
         """Longest draft seen in any answer, in tokens."""
         self.cut_amid = False

@@ -12,7 +12,7 @@ from typing import Any, Final
 from spectui.core.explain import Explained, Observed, explain
 from spectui.core.facts import WINNING_FROM, Facts
 from spectui.core.findings import Failure, Verdict
-from spectui.core.passes import RequestPasses
+from spectui.core.passes import RequestPasses, is_two_pass_build
 from spectui.core.profile import OFF
 from spectui.core.stats import RatioSums, ratio
 from spectui.core.verdict import judge
@@ -21,7 +21,6 @@ from spectui.lab.logreading import LogReading, read_log
 from spectui.lab.passfiles import read_passes
 from spectui.lab.tables import columns, number
 
-_TWO_PASS: Final = (4164, 7322)
 _REREADS_FROM: Final = 9109
 _NO_P_MIN_FROM: Final = 9235
 """Builds before it draft with a p_min above 0 by default."""
@@ -99,7 +98,7 @@ def explain_log(given: Given, path: str) -> Explanation:
         requests=log.requests,
         passes=log.passes,
         shares=log.shares,
-        two_pass=log.build is not None and _TWO_PASS[0] <= log.build <= _TWO_PASS[1],
+        two_pass=is_two_pass_build(log.build),
         rereads=not _before(log.build, _REREADS_FROM),
     )
     seen = _with_speed(seen, log.speeds if given.slots == 1 else ())

@@ -18,6 +18,7 @@ from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
 from spectui.lab.judging import predicted_curve, textbook_curve, with_costs
+from spectui.lab.probe import ProbeResult
 from spectui.lab.traffic import RateMeter, RequestResult, Traffic
 
 _SAMPLE_SECONDS: Final = 1.0
@@ -36,6 +37,8 @@ class Gauge:
         self.segment = Segment(profile)
         self.traffic: Traffic | None = None
         self.plain: Plain | None = None
+        self.probed = ProbeResult()
+        """V(n) of the running server, where it was probed without a baseline."""
         self.warming_up = False
         self.on_longer_draft: Callable[[int], None] | None = None
         """Told the longest draft seen, while the server's draft length is not known."""
@@ -55,9 +58,16 @@ class Gauge:
         self._random = Random(1)  # noqa: S311  a reproducible bootstrap, no secret
         self._measured: dict[tuple[object, ...], dict[int, float]] = {}
 
-    def begin(self, profile: TuningProfile, traffic: Traffic | None, drafting: DraftTiming | None) -> None:
-        """Start the next segment; `drafting` are the server's totals at this moment."""
-        self.segment = Segment(profile)
+    def begin(
+        self,
+        profile: TuningProfile,
+        traffic: Traffic | None,
+        drafting: DraftTiming | None,
+        *,
+        rereads: bool = True,
+    ) -> None:
+        """Start the next segment; `drafting` are the server's totals at this moment, rereads as in Segment."""
+        self.segment = Segment(profile, rereads=rereads)
         self.traffic = traffic
         self.warming_up = traffic is not None and profile.traffic.warmup > 0
         self._drafting_before = self._drafting = drafting
@@ -79,7 +89,7 @@ class Gauge:
 
     def know_length(self, profile: TuningProfile) -> None:
         """Begin the segment anew with settings that now name the draft length."""
-        self._segment_anew(Segment(profile))
+        self._segment_anew(Segment(profile, rereads=self.segment.rereads))
 
     def pause(self) -> None:
         """No traffic for now; what was measured stays."""
@@ -131,12 +141,23 @@ class Gauge:
             self._longest = longest
             self.on_longer_draft(longest)
         if self.segment.fixed_length and result.passes.cut_amid(longest):
-            self._segment_anew(Segment(self.segment.profile, fixed_length=False))
+            now = self.segment
+            self._segment_anew(Segment(now.profile, fixed_length=False, rereads=now.rereads))
 
     def _segment_anew(self, segment: Segment) -> None:
         self.segment = segment
         self._curve_requests = -1
         self._dirty = True
+
+    @property
+    def drafting_known(self) -> bool:
+        """Whether the draft length is known, from the settings or from the drafts."""
+        return self.on_longer_draft is None or self._longest > 0
+
+    @property
+    def drafts_vary(self) -> bool:
+        """Whether a server whose settings are not known was seen to cut its drafts."""
+        return self.on_longer_draft is not None and not self.segment.fixed_length
 
     @property
     def output(self) -> str:
@@ -170,12 +191,22 @@ class Gauge:
         return self._bet
 
     @property
-    def _verification(self) -> Mapping[int, float]:
-        return self.plain.v if self.plain else {}
+    def verification(self) -> Mapping[int, float]:
+        """V(n): from the baseline's own life where it was probed there, else from the running server."""
+        return self.plain.v if self.plain and self.plain.v else self.probed.v
+
+    def set_probed(self, probed: ProbeResult) -> None:
+        """Take V(n) of the running server; an empty result where it is not known."""
+        if probed != self.probed:
+            self.probed = probed
+            self._curve_requests = -1
+            self._dirty = True
 
     def _costed(self, bet: BetView) -> BetView:
         """The bet with what the full cost says about the running settings."""
-        return with_costs(bet, self._verification)
+        plain = self.plain
+        error = plain.v_error if plain and plain.v else self.probed.error
+        return with_costs(bet, self.verification, error)
 
     def history(self) -> HistoryView:
         """Speed over the session; the same object while nothing was added."""
@@ -197,7 +228,7 @@ class Gauge:
         if bet.speedup_actual is not None and bet.passes >= _MIN_POINT_PASSES:
             points[longest_draft(profile)] = bet.speedup_actual.value
         replicates = self.segment.survival_replicates(_REPLICATES, self._random)
-        predicted = predicted_curve(bet, profile, self._verification, replicates)
+        predicted = predicted_curve(bet, profile, self.verification, replicates)
         return CurveView(
             revision=self._curve.revision + 1,
             textbook=textbook_curve(bet),

@@ -17,6 +17,7 @@ from typing import Any, Final
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.snapshot import Estimate
+from spectui.lab.measure import costs_to_json
 from spectui.lab.tables import UNKNOWN, columns, number
 from spectui.store.baselines import FileIdentity
 from spectui.store.records import Run, RunConditions, RunSummary
@@ -165,7 +166,6 @@ def comparison_table(data: dict[str, Any]) -> str:
 
 def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
     speed, alpha, actual = summary.tokens_per_second, summary.alpha, summary.speedup_actual
-    cost = summary.cost
     return {
         "requests": summary.requests,
         "tokens": summary.tokens,
@@ -191,12 +191,8 @@ def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
         "speedup_textbook": summary.speedup_textbook,
         "speedup_predicted": summary.speedup_predicted,
         "round_cost": summary.round_cost,
-        "cost": {
-            "t1_ms": cost.t1_ms,
-            "c": cost.c,
-            "u": cost.u,
-            "v": {str(n): value for n, value in cost.v.items()} or None,
-        },
+        "cost": costs_to_json(summary.costs),
+        "stalled_passes": summary.stalled,
     }
 
 

@@ -7,32 +7,63 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spectui.core import speedup
-from spectui.core.cost import USUAL_REST, CostModel, calibrated, split
+from spectui.core.cost import USUAL_REST, CostModel, calibrated, known_costs, rereading_steps, split
 from spectui.core.prediction import full_curve
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.snapshot import BetView, CurvePoint, Estimate
+from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate
 from spectui.core.verdict import Facts, Failure, Verdict, judge
 from spectui.lab.server import LaunchedServer, Server
 
 
 def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
-    """V, c and a usual u for the running settings; None until verification was probed and drafting timed."""
-    if bet.t1_ms is None or bet.c is None or not any(n > 1 for n in v):
+    """V, c and a usual u for the running settings; None until verification was probed and c is known."""
+    c = bet.c if bet.c is not None else (bet.costs.c.value if bet.costs.c else None)
+    if bet.t1_ms is None or c is None or not any(n > 1 for n in v):
         return None
-    return CostModel(t1_ms=bet.t1_ms, c=bet.c, v=v, u=USUAL_REST * 2 / 3)
+    steps = rereading_steps if bet.rereads else int
+    return CostModel(t1_ms=bet.t1_ms, c=c, v=v, u=USUAL_REST * 2 / 3, slots=bet.streams, steps=steps)
 
 
-def with_costs(bet: BetView, v: Mapping[int, float]) -> BetView:
-    """The bet with its predicted speedup and the split of its loss, where the costs are known."""
+def with_costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float] | None = None) -> BetView:
+    """The bet with its costs and, where they are known, its predicted speedup and the split of its loss.
+
+    v_error: relative standard error of V(n). A c that was fitted from this very run predicts nothing about it.
+    """
+    bet = replace(bet, costs=_costs(bet, v, v_error or {}))
     model = cost_model(bet, v)
     tokens, drafted, measured = bet.tokens_per_pass, bet.drafted_per_pass, bet.pass_cost
     if model is None or tokens is None or drafted is None or measured is None:
         return bet
     return replace(
         bet,
-        speedup_predicted=tokens.value / model.pass_cost(drafted),
+        speedup_predicted=None if bet.c is None else tokens.value / model.pass_cost(drafted),
         loss=split(model, tokens=tokens.value, drafted_per_pass=drafted, pass_cost=measured),
     )
+
+
+def _costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float]) -> Costs:
+    t1, plain = bet.t1_ms, bet.baseline
+    spread = plain.high / plain.value if plain is not None and plain.high is not None else None
+    return known_costs(
+        t1_ms=None
+        if t1 is None
+        else Estimate(value=t1, low=t1 / spread if spread else None, high=t1 * spread if spread else None),
+        stated=plain is not None and plain.high is None,
+        draft_ms=bet.draft_ms,
+        v={n: _within(value, v_error.get(n)) for n, value in v.items()},
+        tokens=bet.tokens_per_pass,
+        actual=bet.speedup_actual,
+        drafted_per_pass=bet.drafted_per_pass,
+        slots=bet.streams,
+        steps=rereading_steps if bet.rereads else int,
+    )
+
+
+def _within(value: float, error: float | None) -> Estimate:
+    """A value with the interval of its relative standard error."""
+    if error is None:
+        return Estimate(value=value)
+    return Estimate(value=value, low=value * (1 - 1.96 * error), high=value * (1 + 1.96 * error))
 
 
 def predicted_curve(

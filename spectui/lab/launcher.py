@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 from spectui.core.profile import TuningProfile, needs_draft_model
 from spectui.errors import LaunchError
 from spectui.llama.argv import build_argv, child_environment, command_line
-from spectui.llama.binary import BinaryProbe, find_binary, list_devices
+from spectui.llama.binary import BinaryProbe, Device, find_binary, list_devices
 from spectui.llama.capabilities import Capabilities
 from spectui.llama.ready import free_port
 
@@ -58,9 +58,13 @@ class Launcher:
         binary = await self.binary(profile)
         capabilities = await self.capabilities(binary)
         port = profile.server.port or free_port(HOST)
-        await _require_devices(profile, binary)
+        if names_devices(profile):
+            for problem in unknown_devices(profile, await list_devices(binary)):
+                raise problem
         argv = build_argv(profile, capabilities, binary=str(binary), port=port, host=HOST)
-        _require_models(profile)
+        for role, path in missing_models(profile):
+            code = "model-missing" if role == "target" else "draft-model-missing"
+            raise LaunchError(f"the {role} model {path} does not exist: correct the path", code=code)
         environment, names = child_environment(
             self._environ, inherit=profile.server.inherit_llama_env, caps=capabilities
         )
@@ -96,29 +100,32 @@ class Launcher:
         return await self._probe.capabilities(binary)
 
 
-async def _require_devices(profile: TuningProfile, binary: Path) -> None:
-    """Named devices must be among those that the binary lists: it would end with a long help text otherwise."""
-    wanted = [
+def names_devices(profile: TuningProfile) -> bool:
+    """Whether the profile says on which devices a model runs."""
+    return bool(profile.server.device or profile.speculation.draft_device)
+
+
+def unknown_devices(profile: TuningProfile, offered: Sequence[Device]) -> tuple[LaunchError, ...]:
+    """Devices that the profile names and the binary does not list: it would end with a long help text."""
+    wanted = (
         ("server.device", profile.server.device),
         ("speculation.draft_device", profile.speculation.draft_device),
-    ]
-    if not any(value for _, value in wanted):
-        return
-    offered = [device.name for device in await list_devices(binary)]
-    for key, value in wanted:
-        for name in (value or "").split(","):
-            if name and name != _NO_DEVICE and name not in offered:
-                raise LaunchError(
-                    f"{key}: this binary has no device {name}; it has {', '.join(offered) or 'the CPU only'}",
-                    code="flag-value",
-                )
+    )
+    known = [device.name for device in offered]
+    return tuple(
+        LaunchError(
+            f"{key}: this binary has no device {name}; it has {', '.join(known) or 'the CPU only'}",
+            code="flag-value",
+        )
+        for key, value in wanted
+        for name in (value or "").split(",")
+        if name and name != _NO_DEVICE and name not in known
+    )
 
 
-def _require_models(profile: TuningProfile) -> None:
-    wanted = [("target", profile.server.model)]
-    if needs_draft_model(profile.speculation.mode):
-        wanted.append(("draft", profile.speculation.draft_model))
-    for role, path in wanted:
-        if path is not None and not Path(path).is_file():
-            code = "model-missing" if role == "target" else "draft-model-missing"
-            raise LaunchError(f"the {role} model {path} does not exist: correct the path", code=code)
+def missing_models(profile: TuningProfile) -> tuple[tuple[str, str], ...]:
+    """Role (target or draft) and path of each model that the profile names, needs and that is not there."""
+    speculation = profile.speculation
+    draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
+    named = (("target", profile.server.model), ("draft", draft))
+    return tuple((role, path) for role, path in named if path is not None and not Path(path).is_file())

@@ -5,14 +5,14 @@ Uses the traffic, the segment and the verdict of the dashboard, so that both alw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.secrets import redacted
 from spectui.core.segment import drafting_since
-from spectui.core.snapshot import BetView
+from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding
 from spectui.errors import ServerError, ServerGone, SpectuiError, UsageError
@@ -21,13 +21,12 @@ from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
 from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
-from spectui.lab.probe import ProbeResult, probe
-from spectui.lab.recording import Recorder, rest_of, summary_of
+from spectui.lab.probe import ProbeResult, probe, probe_points
+from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
-from spectui.store.records import RunSummary
 from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
@@ -49,8 +48,6 @@ class Measurement:
     build: str | None = None
     argv: tuple[str, ...] = ()
     bets: dict[str, BetView] = field(default_factory=dict)
-    v: dict[str, Mapping[int, float]] = field(default_factory=dict)
-    """V(n) per workload, where the baseline probed it."""
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
@@ -126,23 +123,22 @@ class Measurer:
         profile, name = job.profile, job.workload.name
         before = server.drafting
         plain = job.plain
-        v = plain.v if plain else {}
 
         def reading() -> BetView:
-            return collector.segment.bet(
+            bet = collector.segment.bet(
                 baseline=plain.speed if plain else None,
                 baseline_source=plain.source if plain else "",
                 drafting=drafting_since(before, server.drafting),
             )
-
-        def summary(bet: BetView) -> RunSummary:
-            return summary_of(with_costs(bet, v), collector.segment.speed(), v)
+            return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
 
         def counted(requests: int) -> None:
             self._progress(f"{name}: {requests} of {job.requests} requests")
-            record.update(summary(reading()))
+            record.update(summary_of(reading(), collector.segment.speed()))
 
-        collector = Collector(profile, fixed_length=job.fixed_length, on_request=counted)
+        collector = Collector(
+            profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
+        )
         prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         server.profile = profile
         record = await self._recorder.begin(server, profile)
@@ -154,11 +150,9 @@ class Measurer:
             failure = str(error)
             raise
         finally:
-            bet = reading()
-            result.bets[name] = with_costs(bet, v)
-            result.v[name] = v
-            await record.end(summary(bet), failure=failure)
-        best = best_point(predicted_curve(bet, profile, v))
+            bet = result.bets[name] = reading()
+            await record.end(summary_of(bet, collector.segment.speed()), failure=failure)
+        best = best_point(predicted_curve(bet, profile, plain.v if plain else {}))
         for finding in verdict_of(result.bets[name], profile, server, best=best).findings:
             result.findings.append(replace(finding, evidence={**finding.evidence, "workload": name}))
 
@@ -220,9 +214,9 @@ class Measurer:
                 raise UsageError(
                     f"{stated.url} speculates itself, so it is no baseline: name a server without"
                 )
-            v = await self._probe(server)
+            probed = await self._probe(server, plain)
             return {
-                name: await self._plain(server, plain.with_traffic(workload=name), workload, order, v)
+                name: await self._plain(server, plain.with_traffic(workload=name), workload, order, probed)
                 for name, workload in workloads.items()
             }
         except ServerGone as error:
@@ -236,7 +230,7 @@ class Measurer:
         profile: TuningProfile,
         workload: Workload,
         order: Order,
-        v: Mapping[int, float],
+        probed: ProbeResult,
     ) -> Plain:
         collector = Collector(
             profile,
@@ -249,25 +243,27 @@ class Measurer:
         speed = collector.segment.speed()
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+        source = "measured" if server.owned else "second server"
+        found = Plain(speed, source, probed.v, probed.error)
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
             try:
-                baseline.remember(self._store, baseline.key_for(plan, workload), speed, collector.segment, v)
+                baseline.remember(self._store, baseline.key_for(plan, workload), found, collector.segment)
             except SpectuiError as error:
                 self._progress(str(error))
-        return Plain(speed, "measured" if server.owned else "second server", v)
+        return found
 
-    async def _probe(self, server: Server) -> Mapping[int, float]:
+    async def _probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
         """V(n), once per server: it does not depend on the prompts."""
         self._progress("probing what verification costs")
         try:
-            return (await probe(server.client)).v
+            return await probe(server.client, probe_points(profile))
         except ServerError as error:
             self._progress(str(error))
-            return {}
+            return ProbeResult()
 
 
-def bet_to_json(bet: BetView, v: Mapping[int, float]) -> dict[str, Any]:
+def bet_to_json(bet: BetView) -> dict[str, Any]:
     """One workload in the headless contract's names; unknown is null."""
     alpha, actual = bet.alpha, bet.speedup_actual
     return {
@@ -293,14 +289,30 @@ def bet_to_json(bet: BetView, v: Mapping[int, float]) -> dict[str, Any]:
         "speedup_textbook": bet.speedup_textbook,
         "speedup_predicted": bet.speedup_predicted,
         "round_cost": bet.pass_cost,
-        "cost": {
-            "t1_ms": bet.t1_ms,
-            "c": bet.c,
-            "u": rest_of(bet),
-            "v": {str(n): value for n, value in v.items()} or None,
-        },
+        "cost": costs_to_json(bet.costs),
+        "stalled_passes": bet.stalled,
         "loss": asdict(bet.loss) if bet.loss else None,
     }
+
+
+def costs_to_json(costs: Costs) -> dict[str, Any]:
+    """The price of a pass in the contract's names; beside it where each part comes from, and its interval."""
+    parts = {"t1_ms": costs.t1_ms, "c": costs.c, "u": costs.u}
+    known = {name: part for name, part in parts.items() if part is not None}
+    v = {str(n): part for n, part in costs.v.items()}
+    return {
+        **{name: part.value if part else None for name, part in parts.items()},
+        "v": {n: part.value for n, part in v.items()} or None,
+        "sources": {name: str(part.source) for name, part in known.items()}
+        | ({"v": str(Source.PROBED)} if v else {}),
+        "intervals": {name: _interval(part) for name, part in known.items()}
+        | ({"v": {n: _interval(part) for n, part in v.items()}} if v else {}),
+        "inseparable": costs.inseparable or None,
+    }
+
+
+def _interval(part: Cost) -> list[float] | None:
+    return None if part.low is None or part.high is None else [part.low, part.high]
 
 
 def measurement_to_json(result: Measurement) -> dict[str, Any]:
@@ -308,7 +320,7 @@ def measurement_to_json(result: Measurement) -> dict[str, Any]:
     return {
         "build": result.build,
         "argv": list(redacted(result.argv)) or None,
-        "workloads": {name: bet_to_json(bet, result.v.get(name, {})) for name, bet in result.bets.items()},
+        "workloads": {name: bet_to_json(bet) for name, bet in result.bets.items()},
         "findings": [finding_to_json(f) for f in result.findings],
     }
 

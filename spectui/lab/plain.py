@@ -17,6 +17,7 @@ from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
+from spectui.lab.probe import ProbeResult, probe_points
 from spectui.lab.probe import probe as run_probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.workloads import Workload, load_workload
@@ -67,14 +68,15 @@ class PlainSpeed:
         if server.speculating:
             raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
         speed, measured = await self._on(server, workload, plan.profile)
-        v = await self.probe(server)
+        probed = await self.probe(server, plan.profile)
+        plain = Plain(speed, "measured", probed.v, probed.error)
         key = baseline.key_for(plan, workload)
         self._measured_here.add(key)
         try:
-            await asyncio.to_thread(baseline.remember, self._store, key, speed, measured, v)
+            await asyncio.to_thread(baseline.remember, self._store, key, plain, measured)
         except SpectuiError as error:
             self._on_note(str(error))
-        return Plain(speed, "measured", v)
+        return plain
 
     async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
         """Measure on somebody's second server. Raises UsageError when that one speculates too."""
@@ -89,22 +91,22 @@ class PlainSpeed:
                 raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
-            v = await self.probe(second)
+            probed = await self.probe(second, plain)
         finally:
             await second.stop()
-        return Plain(speed, "second server", v)
+        return Plain(speed, "second server", probed.v, probed.error)
 
-    async def probe(self, server: Server) -> dict[int, float]:
-        """V(n) on a server that does not speculate; empty where the server cannot be probed."""
+    async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
+        """V(n) on a server that does not speculate; without points where it cannot be probed."""
         try:
-            found = await run_probe(
+            return await run_probe(
                 server.client,
+                probe_points(profile),
                 on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
             )
         except ServerError as error:
             self._on_note(str(error))
-            return {}
-        return found.v
+            return ProbeResult()
 
     async def _on(
         self, server: Server, workload: Workload, plain: TuningProfile

@@ -9,30 +9,47 @@ computes logits for one row and verification for all, so it can read low; one sp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
 from spectui.core.passes import CumulativeTimings
+from spectui.core.profile import TuningProfile
 from spectui.errors import ServerError
 from spectui.lab.filler import sentences
 from spectui.llama.client import LlamaClient
 
 DEFAULT_TOKENS: Final = (1, 2, 3, 5, 9, 17)
 PREFIX_TOKENS: Final = 64
-ROUNDS: Final = 3
+MOST_TOKENS: Final = 512
+"""More rows than this make no pass of a usual batch."""
+ROUNDS: Final = 5
 _SLOT: Final = 0
+_OF_A_MEDIAN: Final = 1.2533
+"""Standard error of a median over that of a mean, for a normal spread: sqrt(pi / 2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
     """V(n) by n. dropped: the n that the server did not run as asked (another prompt_n, or no cached prefix)."""
 
-    t1_ms: float
+    t1_ms: float | None = None
     """One pass over one token, in milliseconds, by the probe's own clock: the server's prompt_ms."""
-    v: dict[int, float]
+    v: dict[int, float] = field(default_factory=dict)
+    error: dict[int, float] = field(default_factory=dict)
+    """Relative standard error of V(n); of those n that were timed at least twice."""
     dropped: tuple[int, ...] = ()
+
+
+def probe_points(profile: TuningProfile) -> tuple[int, ...]:
+    """The usual n, and with several slots what all of them verify together."""
+    slots = profile.traffic.concurrency
+    if slots == 1:
+        return DEFAULT_TOKENS
+    most = min(MOST_TOKENS, slots * (profile.speculation.draft_length + 1))
+    return tuple(sorted({*DEFAULT_TOKENS, slots, 2 * slots, most}))
 
 
 async def probe(
@@ -67,8 +84,25 @@ async def probe(
     return ProbeResult(
         t1_ms=t1,
         v={n: median(measured) / t1 for n, measured in times.items() if measured},
+        error=_errors(times),
         dropped=tuple(n for n, measured in times.items() if not measured),
     )
+
+
+def _errors(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
+    """Of the ratio of two medians, from the median absolute deviation of each (1.4826: of a normal spread)."""
+    spread = {
+        n: 1.4826 * _deviation(t) / median(t) / math.sqrt(len(t)) for n, t in times.items() if len(t) > 1
+    }
+    one = spread.get(1)
+    if one is None:
+        return {}
+    return {n: _OF_A_MEDIAN * math.hypot(error, one) for n, error in spread.items() if n > 1}
+
+
+def _deviation(times: Sequence[float]) -> float:
+    middle = median(times)
+    return median(abs(t - middle) for t in times)
 
 
 def _as_asked(timings: CumulativeTimings, n: int) -> bool:

@@ -74,7 +74,7 @@ class SnapshotReader:
         session = self._session
         if session.server is not None:
             return session.server.view()
-        failed = bool(session.failures)
+        failed = bool(session.troubles.failures)
         profile = session.staging.staged
         return ServerView(
             state=ServerState.FAILED if failed else ServerState.NONE,
@@ -98,6 +98,8 @@ class SnapshotReader:
             modes=preview.modes,
             environment=preview.environment,
             workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
+            drafting_known=session.gauge.drafting_known,
+            drafts_vary=session.gauge.drafts_vary,
             can_undo=staging.can_undo,
             profile_name=self.profile_name,
         )
@@ -108,7 +110,7 @@ class SnapshotReader:
             bet,
             session.gauge.segment.profile,
             session.server,
-            failures=session.failures,
+            failures=session.troubles.failures,
             best=curve.best,
             traffic=session.traffic_state is not TrafficState.OFF,
             measuring_plain=session.traffic_state is TrafficState.BASELINE,
@@ -116,8 +118,8 @@ class SnapshotReader:
 
     def _log(self) -> tuple[str, ...]:
         session = self._session
-        if session.failed_log:
-            return session.failed_log
+        if session.troubles.log:
+            return session.troubles.log
         return session.server.log_tail(_LOG_LINES) if session.server else ()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from spectui.errors import StoreError
 from spectui.lab.machine import this_machine
 from spectui.lab.server import LaunchedServer, Server
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Machine, RunConditions, RunCost, RunSummary
+from spectui.store.records import Machine, RunConditions, RunSummary
 from spectui.store.results import ResultStore
 
 
@@ -101,8 +101,8 @@ class RunRecord:
             return None
 
 
-def summary_of(bet: BetView, speed: SpeedEstimate | None, v: Mapping[int, float]) -> RunSummary:
-    """A segment's numbers as they are kept. speed: the segment's own, with its interval; v: V(n) where probed."""
+def summary_of(bet: BetView, speed: SpeedEstimate | None) -> RunSummary:
+    """A segment's numbers as they are kept. speed: the segment's own, with its interval."""
     return RunSummary(
         requests=bet.requests,
         passes=bet.passes,
@@ -118,23 +118,14 @@ def summary_of(bet: BetView, speed: SpeedEstimate | None, v: Mapping[int, float]
         survival=tuple(row.survival for row in bet.survival),
         pass_ms=bet.pass_ms,
         round_cost=bet.pass_cost,
-        cost=RunCost(
-            t1_ms=bet.t1_ms,
-            c=bet.c,
-            u=rest_of(bet),
-            v=dict(v),
-        ),
+        costs=replace(bet.costs, v=dict(bet.costs.v)),
+        stalled=bet.stalled,
         baseline=bet.baseline,
         baseline_source=bet.baseline_source,
         speedup_actual=bet.speedup_actual,
         speedup_textbook=bet.speedup_textbook,
         speedup_predicted=bet.speedup_predicted,
     )
-
-
-def rest_of(bet: BetView) -> float | None:
-    """u: what the pass costs beyond drafting and verifying, in plain steps; None until both are known."""
-    return None if bet.loss is None else bet.loss.overhead + bet.loss.unexplained
 
 
 def _identity(path: str | Path | None) -> FileIdentity | None:

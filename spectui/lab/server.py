@@ -42,6 +42,8 @@ _LAST_WORDS_SECONDS: Final = 5.0
 to give its memory back, and more of them on a busy machine."""
 _FIRST_REAL_BUILD: Final = 1000
 """Below this a build number is a distribution's own count."""
+_REREADS_FROM: Final = 9109
+"""First build whose draft evaluates d + 1 tokens per pass (llama.cpp #22838)."""
 _LOADING_POLL_SECONDS: Final = 0.5
 _CACHE_GATE: Final = (4164, 6722)
 """Builds in which a request without cache_prompt is not speculated on."""
@@ -96,6 +98,12 @@ class Server:
         return None
 
     @property
+    def rereads(self) -> bool:
+        """Whether its draft reads the last accepted token again; taken for granted where no build is named."""
+        number = _build_number((self.build or "").partition("-")[0])
+        return number is None or number < _FIRST_REAL_BUILD or number >= _REREADS_FROM
+
+    @property
     def build(self) -> str | None:
         """Build as the server names it; packaged builds that count from 1 keep their commit."""
         info = self.props.build_info if self.props else None
@@ -103,6 +111,11 @@ class Server:
             return None
         number = _build_number(info.partition("-")[0])
         return info if number is None or number < _FIRST_REAL_BUILD else info.partition("-")[0]
+
+    @property
+    def build_number(self) -> int | None:
+        """Number of its build; packaged builds count from 1. None where it names none."""
+        return _build_number((self.build or "").partition("-")[0])
 
     def log_tail(self, lines: int) -> tuple[str, ...]:
         """The last lines of the server's log; empty where it is not ours to read."""
@@ -177,7 +190,7 @@ class AttachedServer(Server):
         self.profile, self.length_known = found.profile, found.length_known
         if self.profile.server.model is None and self.props is not None and self.props.model_path:
             self.profile = self.profile.with_server(model=self.props.model_path)
-        number = _build_number((self.build or "").partition("-")[0])
+        number = self.build_number
         self.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
         self.state, self.note = ServerState.ATTACHED, ""
 

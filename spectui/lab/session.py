@@ -10,28 +10,25 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import ServerState, TrafficState
-from spectui.core.verdict import Change, Failure
-from spectui.errors import LaunchError, PromptsError, ServerDied, ServerGone, SpectuiError, UsageError
+from spectui.core.verdict import Change
+from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
 from spectui.lab.launcher import Launcher
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
-from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
+from spectui.lab.probe import ProbeResult
+from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.staging import Staging, changed, label_of
 from spectui.lab.traffic import Traffic
+from spectui.lab.troubles import Troubles
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineStore
 from spectui.store.paths import Folders
-
-_OF_TRAFFIC: Final = frozenset({"server-error", "server-unreachable"})
-"""Failures that are forgotten when traffic begins again."""
 
 
 class Session:
@@ -54,11 +51,9 @@ class Session:
         self.staging = Staging(profile)
         self.gauge = Gauge(profile)
         self.server: Server | None = None
-        self.failures: tuple[Failure, ...] = ()
-        self.failed_log: tuple[str, ...] = ()
+        self.troubles = Troubles(on_notice)
         self.wants_traffic = False
         self.note = ""
-        self.on_notice = on_notice
         self.clock = clock
         self.started_at = clock()
         self._api_key = api_key
@@ -71,11 +66,12 @@ class Session:
             on_note=self._say,
         )
         self._log_file = log_file
-        self._operations = Operations(self._failed)
+        self._operations = Operations(self.troubles.take)
         self._measuring = False
         self._segment_of: tuple[Server, TuningProfile] | None = None
         self._prompts: PromptOrder | None = None
         self._traffic_task: asyncio.Task[None] | None = None
+        self._idle_probe: asyncio.Task[None] | None = None
 
     @property
     def t(self) -> float:
@@ -161,21 +157,10 @@ class Session:
                 "spectui did not start this server and will not restart it: use the command line"
             )
 
-    def _failed(self, error: Exception) -> None:
-        """Bad input is told in passing; what is wrong with a server stays on screen."""
-        if isinstance(error, UsageError | PromptsError):
-            self.on_notice(str(error))
-            return
-        if isinstance(error, SpectuiError):
-            self.failures = (failure_of(error),)
-        else:
-            self.failures = (Failure(code="internal-error", text=f"spectui itself failed: {error!r}"),)
-        self.failed_log = error.log_tail if isinstance(error, LaunchError | ServerDied) else ()
-
     def _forget_refusals(self) -> None:
         """Settings that could not be started were changed: a server that runs on is well again."""
         if self.server is not None and self.server.alive:
-            self.failures, self.failed_log = (), ()
+            self.troubles.clear()
 
     async def _open(self, *, baseline_first: bool) -> None:
         profile = self.staging.staged
@@ -188,7 +173,7 @@ class Session:
 
     async def _attach(self, profile: TuningProfile) -> None:
         await self._stop_server()
-        self.failures, self.failed_log = (), ()
+        self.troubles.clear()
         server = AttachedServer(profile, api_key=self._api_key)
         self.server = server
         try:
@@ -218,8 +203,9 @@ class Session:
         await self._stop_server()
         server = LaunchedServer(plan, on_exit=self._gone)
         self.server = server
-        self.failures, self.failed_log = (), ()
+        self.troubles.clear()
         self.gauge.begin(profile, None, None)
+        self.gauge.set_probed(ProbeResult())
         try:
             await server.start(log_file=self._log_file)
         except BaseException:
@@ -227,16 +213,16 @@ class Session:
             raise
         self._started(server, profile, back=back)
         await self._resume()
+        self._probe_while_idle(server, profile)
 
     def _started(self, server: Server, profile: TuningProfile, *, back: bool = False) -> None:
-        self.failures, self.failed_log = (), ()
+        self.troubles.clear()
         server.profile = self.staging.started(profile, back=back)
         self.gauge.mark(self.t, label_of(profile))
 
     def _gone(self, server: LaunchedServer) -> None:
         if server is self.server:
-            self.failures = tuple(server.failures)
-            self.failed_log = server.log_tail(12)
+            self.troubles.ended(server)
             self.staging.ended()
             self.gauge.quiet()
 
@@ -251,11 +237,11 @@ class Session:
             return
         server.profile = profile
         if not same:
-            self.gauge.begin(profile, None, server.drafting)
+            self.gauge.begin(profile, None, server.drafting, rereads=server.rereads)
             self._segment_of = (server, profile)
             self._prompts = None
         if self.wants_traffic:
-            self.failures = tuple(f for f in self.failures if f.code not in _OF_TRAFFIC)
+            self.troubles.traffic_begins()
             traffic = await self._new_traffic(server, profile)
             self.gauge.go_on(traffic)
             self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
@@ -287,7 +273,7 @@ class Session:
         except Exception as error:  # noqa: BLE001  the handler shows it; a task's exception would be seen by nobody
             cause = await server.explain(error) if isinstance(error, SpectuiError) else error
             if server is self.server:
-                self._failed(cause)
+                self.troubles.take(cause)
             if isinstance(error, ServerGone) and not server.owned:
                 server.state = ServerState.GONE
             # Our own server that died is started again with its traffic; any other trouble is the user's to judge.
@@ -296,10 +282,12 @@ class Session:
             self.gauge.quiet()
 
     async def _stop_traffic(self) -> None:
-        task, self._traffic_task = self._traffic_task, None
-        if task is not None:
+        tasks = {task for task in (self._traffic_task, self._idle_probe) if task is not None}
+        self._traffic_task = self._idle_probe = None
+        for task in tasks:
             task.cancel()
-            await asyncio.wait({task})
+        if tasks:
+            await asyncio.wait(tasks)
         self.gauge.pause()
 
     async def _stop_server(self) -> None:
@@ -335,7 +323,7 @@ class Session:
         self._measuring, self.note = False, ""
         await self._launch(profile)
         if problem is not None:
-            self.on_notice(f"the baseline could not be measured: {problem}")
+            self.troubles.on_notice(f"the baseline could not be measured: {problem}")
 
     async def _recall(self, profile: TuningProfile) -> bool:
         """Judge against what is known without measuring; a second server's speed stays known."""
@@ -369,7 +357,7 @@ class Session:
         try:
             self.gauge.set_plain(await self._plain.measure_second(profile, url))
         except SpectuiError as error:
-            self.on_notice(f"the baseline could not be measured: {error}")
+            self.troubles.on_notice(f"the baseline could not be measured: {error}")
         finally:
             self._measuring, self.note = False, ""
         await self._resume()
@@ -384,12 +372,24 @@ class Session:
                 "speculation as the baseline (b)"
             )
         await self._stop_traffic()
-        v = await self._plain.probe(server)
+        await self._probe_running(server)
         if plain is None:
-            self.on_notice("verification is probed; it counts once a baseline is known")
-        else:
-            self.gauge.set_plain(replace(plain, v=v))
+            self.troubles.on_notice("verification is probed; it counts once a baseline is known")
         await self._resume()
+
+    def _probe_while_idle(self, server: Server, profile: TuningProfile) -> None:
+        """Probe a server that just started and has nothing to do; where a draft would read along, b probes."""
+        mode = profile.speculation.mode
+        if not self.wants_traffic and (mode == OFF or is_ngram(mode)) and not self.gauge.verification:
+            self._idle_probe = asyncio.create_task(self._probe_running(server), name="idle-probe")
+
+    async def _probe_running(self, server: Server) -> None:
+        try:
+            self.gauge.set_probed(await self._plain.probe(server, server.profile))
+        except SpectuiError as error:
+            self._say(str(error))
+        else:
+            self.note = ""
 
     def _say(self, note: str) -> None:
         self.note = note

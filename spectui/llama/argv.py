@@ -83,17 +83,45 @@ def build_argv(
     An option that stands in `extra_args` is left to them. Raises FlagError for a setting or mode that the binary
     does not have, LaunchError (code model-missing or draft-model-missing) for a model that is not named.
     """
+    argv, problems = assemble(profile, caps, binary=binary, port=port, host=host)
+    for problem in problems:
+        raise problem
+    return argv
+
+
+def assemble(
+    profile: TuningProfile, caps: Capabilities, *, binary: str, port: int, host: str = "127.0.0.1"
+) -> tuple[tuple[str, ...], tuple[FlagError | LaunchError, ...]]:
+    """As `build_argv`, with all that is wrong instead of an exception, and the command line without that."""
     server, speculation = profile.server, profile.speculation
     out = _Arguments(caps, server.extra_args)
-    if server.model is None and not MODEL_SOURCES.intersection(server.extra_args):
-        raise LaunchError("the profile names no model: set server.model to a GGUF file", code="model-missing")
+    out.problems += unnamed_target(profile)
     _add_server(out, server)
     if speculation.mode != OFF:
-        _add_speculation(out, speculation, caps, server.extra_args)
+        _add_speculation(out, profile, caps)
     out.add("server.host", host, ("--host",))
     out.add("server.port", port, ("--port",))
     _add_reports(out, caps)
-    return (binary, *out.arguments, *server.extra_args)
+    return (binary, *out.arguments, *server.extra_args), tuple(out.problems)
+
+
+def unnamed_target(profile: TuningProfile) -> tuple[LaunchError, ...]:
+    """The error for a target that the profile does not name; empty where it does."""
+    server = profile.server
+    if server.model is not None or MODEL_SOURCES.intersection(server.extra_args):
+        return ()
+    text = "the profile names no model: set server.model to a GGUF file"
+    return (LaunchError(text, code="model-missing"),)
+
+
+def unnamed_draft(profile: TuningProfile) -> tuple[LaunchError, ...]:
+    """The error for a draft model that the mode needs and the profile does not name; empty where it does."""
+    speculation = profile.speculation
+    named = speculation.draft_model is not None or DRAFT_SOURCES.intersection(profile.server.extra_args)
+    if named or not needs_draft_model(speculation.mode):
+        return ()
+    text = f"the mode {speculation.mode} needs a draft model: set speculation.draft_model to a GGUF file"
+    return (LaunchError(text, code="draft-model-missing"),)
 
 
 def command_line(argv: tuple[str, ...]) -> str:
@@ -117,22 +145,31 @@ def child_environment(
 
 
 class _Arguments:
-    """Collects arguments, writing only what the binary accepts and the user did not write."""
+    """Collects arguments, writing only what the binary accepts and the user did not write.
+
+    problems: what cannot be written.
+    """
 
     def __init__(self, caps: Capabilities, extra: tuple[str, ...]) -> None:
         self.arguments: list[str] = []
+        self.problems: list[FlagError | LaunchError] = []
         self._caps = caps
         self._given = {flag.spellings for word in extra if (flag := caps.flag(word)) is not None}
 
     def add(self, setting: str, value: object, spellings: tuple[str, ...]) -> None:
-        """Write one option in the newest spelling; raises FlagError where there is none."""
+        """Write one option in the newest spelling; a problem where there is none."""
         name = self._caps.first_of(*spellings)
         flag = self._caps.flag(name) if name is not None else None
         if name is None or flag is None:
-            raise _no_flag(setting, spellings, self._caps)
+            self.problems.append(_no_flag(setting, spellings, self._caps))
+            return
         if flag.spellings in self._given:
             return
-        text = _spelled(setting, value, flag)
+        try:
+            text = _spelled(setting, value, flag)
+        except FlagError as error:
+            self.problems.append(error)
+            return
         if text is not None:
             self.arguments += [name, text] if text else [name]
 
@@ -150,29 +187,25 @@ def _add_server(out: _Arguments, server: ServerSettings) -> None:
             out.add(f"server.{name}", value, spellings)
 
 
-def _add_speculation(
-    out: _Arguments, speculation: SpeculationSettings, caps: Capabilities, extra: tuple[str, ...]
-) -> None:
-    mode = speculation.mode
+def _add_speculation(out: _Arguments, profile: TuningProfile, caps: Capabilities) -> None:
+    speculation, mode = profile.speculation, profile.speculation.mode
     if mode not in caps.modes:
         close = difflib.get_close_matches(mode, caps.modes, n=1)
         offered = ", ".join(caps.modes)
-        raise FlagError(
+        problem = FlagError(
             f"this llama-server offers no mode {mode}: choose one of {offered}",
             flag=f"--spec-type {mode}",
             nearest=f"--spec-type {close[0]}" if close else None,
         )
+        out.problems.append(problem)
+        return
     type_name = caps.type_name(mode)
     if type_name is not None:
         out.add("speculation.mode", type_name, ("--spec-type",))
     if is_ngram(mode):
         _add_ngram(out, speculation)
         return
-    if needs_draft_model(mode) and speculation.draft_model is None and not DRAFT_SOURCES.intersection(extra):
-        raise LaunchError(
-            f"the mode {mode} needs a draft model: set speculation.draft_model to a GGUF file",
-            code="draft-model-missing",
-        )
+    out.problems += unnamed_draft(profile)
     for name, spellings in _DRAFT_FLAGS:
         value = getattr(speculation, name)
         unset = value is None or (name == "draft_min" and value == 0 and caps.first_of(*spellings) is None)

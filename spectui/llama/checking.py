@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,6 +55,8 @@ class Checked:
 
     findings: tuple[Finding, ...]
     words: tuple[str, ...] | None
+    types: tuple[str, ...] = ()
+    """Speculation types that the corrected line asks for, in their current names."""
 
 
 def check_command(
@@ -73,7 +75,16 @@ def check_command(
         binary or command.binary or BINARY_NAME,
         *(w for o in check.kept for w in o.words),
     )
-    return Checked(tuple(check.findings), words if check.correctable else None)
+    return Checked(tuple(check.findings), words if check.correctable else None, check.types_wanted)
+
+
+def bad_builds(build: int | None, types: Sequence[str]) -> list[Finding]:
+    """What is known to fail in this build with these speculation types, in their current names."""
+    return [
+        launch_finding(Failure(code="known-bad-build", text=f"b{build} {what}"), f"use {good} or later")
+        for first, last, kind, what, good in _BAD_BUILDS
+        if build is not None and first <= build <= last and kind in types
+    ]
 
 
 @dataclass(slots=True)
@@ -174,10 +185,14 @@ class _Check:
 
     def build(self) -> None:
         """Builds that are known to fail with what is asked for."""
-        build = self.caps.version.build
-        for first, last, kind, what, good in _BAD_BUILDS:
-            if build is not None and first <= build <= last and kind in (self._chosen() or ()):
-                self._say("known-bad-build", f"b{build} {what}", f"use {good} or later", fatal=True)
+        found = bad_builds(self.caps.version.build, self._chosen() or ())
+        self.findings += found
+        self.correctable = self.correctable and not found
+
+    @property
+    def types_wanted(self) -> tuple[str, ...]:
+        """Types that the line asks for once it is corrected."""
+        return self._chosen() or ()
 
     def _say(
         self, code: str, message: str, advice: str, *, fatal: bool = False, **evidence: str | None

@@ -105,6 +105,8 @@ class Baseline:
     """T1, a plain decode step, in milliseconds."""
     v: dict[int, Annotated[float, Gt(0)]] = field(default_factory=dict)
     """V(n), a pass over n tokens in plain steps, where it was probed in the same life."""
+    v_error: dict[int, Annotated[float, Ge(0)]] = field(default_factory=dict)
+    """Relative standard error of V(n)."""
     measured_at: Annotated[float, Ge(0)]
     """Seconds since 1970."""
 

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from spectui.core.profile import TuningProfile, needs_draft_model
 from spectui.core.secrets import redacted, without_secrets
-from spectui.core.snapshot import Estimate
+from spectui.core.snapshot import Costs, Estimate
 from spectui.store.baselines import FileIdentity
 
 _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
@@ -80,19 +80,6 @@ class RunConditions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunCost:
-    """What a pass costs, in the terms of the glossary; all but T1 in plain steps."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
-
-    t1_ms: float | None = None
-    c: float | None = None
-    u: float | None = None
-    v: dict[int, float] = field(default_factory=dict)
-    """V(n), where it was probed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """What a run yielded so far; the names are those of `core.snapshot.BetView`."""
 
@@ -115,13 +102,15 @@ class RunSummary:
     pass_ms: float | None = None
     round_cost: float | None = None
     """R, in plain steps."""
-    cost: RunCost = field(default_factory=RunCost)
+    costs: Costs = field(default_factory=Costs)
     baseline: Estimate | None = None
     """Plain speed, tokens per second over all streams."""
     baseline_source: str = ""
     speedup_actual: Estimate | None = None
     speedup_textbook: float | None = None
     speedup_predicted: float | None = None
+    stalled: Annotated[int, Ge(0)] = 0
+    """Passes that were held up by something else, and are left out of speeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

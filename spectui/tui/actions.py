@@ -29,6 +29,8 @@ _MODES: Final = {
     "draft-simple": "a small model drafts",
     "draft-mtp": "prediction layers of the target draft",
     "draft-eagle3": "an EAGLE-3 head drafts",
+    "draft-dflash": "a DFlash draft proposes a whole block",
+    "draft-dspark": "a DSpark draft proposes a whole block",
     "ngram-simple": "copies what followed the same tokens before",
     "ngram-map-k": "as ngram-simple, looked up in a map",
     "ngram-map-k4v": "as ngram-map-k, with up to four continuations",

@@ -86,6 +86,13 @@ def interval(estimate: Estimate | None) -> str:
     return f"{estimate.low:.2f} to {estimate.high:.2f}"
 
 
+def duration(ms: float | None) -> tuple[str, str]:
+    """At most four cells and their unit: milliseconds, from ten seconds on seconds."""
+    if ms is None:
+        return UNKNOWN, ""
+    return (f"{ms:.0f}", "ms") if ms < 9999.5 else (f"{ms / 1000:.0f}", "s")
+
+
 def count(value: int, noun: str) -> str:
     """A number with its noun, such as `1 change` and `2 changes`."""
     return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}{'es' if noun.endswith('s') else 's'}"

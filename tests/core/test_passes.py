@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectui.core.passes import CumulativeTimings, PassRebuilder, TargetPass, pair_cycles
+from spectui.core.passes import CumulativeTimings, PassRebuilder, TargetPass, is_two_pass_build, pair_cycles
 
 
 def stream_of(passes: list[tuple[int, int, int]]) -> list[CumulativeTimings]:
@@ -122,3 +122,8 @@ def test_a_group_at_the_limit_knows_that_its_last_pass_had_no_room_to_draft() ->
         rebuilder.feed(chunk)
     rebuilder.finish()
     assert [(p.drafted, p.merged, p.drafts) for p in rebuilder.passes] == [(4, 1, 1), (2, 2, 1)]
+
+
+def test_builds_with_two_passes_per_cycle() -> None:
+    """The server got a draft model in b4164 (llama.cpp #10455) and one pass per cycle in b7323 (#17808)."""
+    assert [b for b in (None, 1, 4163, 4164, 7322, 7323, 10434) if is_two_pass_build(b)] == [4164, 7322]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -215,11 +216,41 @@ def test_settings_that_cut_drafts_have_no_fixed_length(speculation: dict[str, ob
     assert Segment(profile_of()).fixed_length is True
 
 
-@pytest.mark.parametrize("changes", [{"p_min": 0.5}, {"concurrency": 2}])
-def test_draft_time_has_no_price_per_token_with_p_min_or_several_streams(changes: dict[str, int]) -> None:
-    segment = filled(profile_of(**changes), request_of((4, 1)))
+def test_draft_time_has_no_price_per_token_with_p_min() -> None:
+    segment = filled(profile_of(p_min=0.5), request_of((4, 1)))
     bet = segment.bet(baseline=plain(20.0), drafting=DraftTiming(draft_ms=80.0, drafted=8))
     assert (bet.draft_ms, bet.c, bet.speedup_textbook) == (None, None, None)
+
+
+def test_a_drafting_step_of_several_streams_is_that_of_all() -> None:
+    segment = filled(profile_of(concurrency=2), request_of((4, 1)))
+    segment.add_busy(stream_seconds=6.0, busy_seconds=4.0)
+    bet = segment.bet(baseline=plain(20.0, streams=1.5), drafting=DraftTiming(draft_ms=80.0, drafted=8))
+    assert bet.streams == pytest.approx(1.5)
+    assert bet.draft_ms == pytest.approx(15.0)
+    assert bet.c == pytest.approx(15.0 / 50.0)
+
+
+def test_a_pass_that_stalled_is_left_out_of_the_speed() -> None:
+    calm = filled(profile_of(), request_of(*[(4, 2)] * 20)).speed()
+    passes = request_of(*[(4, 2)] * 20)
+    held = replace(
+        passes, passes=(*passes.passes[:7], replace(passes.passes[7], ms=9000.0), *passes.passes[8:])
+    )
+    segment = filled(profile_of(), held)
+    speed = segment.speed()
+    assert calm is not None
+    assert speed is not None
+    assert speed.per_stream.value == pytest.approx(calm.per_stream.value)
+    assert segment.bet().stalled == 1
+
+
+def test_long_drafts_among_short_ones_do_not_stall() -> None:
+    """An n-gram lookup that finds something makes one pass of many rows among plain ones."""
+    request = request_of(*[(0, 0)] * 20, (48, 48))
+    dear = replace(request, passes=(*request.passes[:-1], replace(request.passes[-1], ms=50.0 * 15)))
+    segment = filled(profile_of(mode="ngram-simple"), dear)
+    assert segment.bet().stalled == 0
 
 
 @pytest.mark.parametrize("drafting", [None, DraftTiming(draft_ms=0.0, drafted=0)])

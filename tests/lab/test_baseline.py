@@ -261,11 +261,12 @@ async def test_what_was_measured_is_remembered_under_its_key(
             server.script.pass_ms = 21.0 if rounds % 2 else 20.0
 
         speed, segment, _ = await measured(server, attached_profile(server.url), after_round=vary)
-    baseline.remember(store, key, speed, segment, {2: 1.1, 5: 1.6})
+    baseline.remember(store, key, Plain(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}), segment)
     known = baseline.remembered(BaselineStore(tmp_path / "cache" / "baselines.json"), key)
     assert known is not None
     assert known.source == "remembered"
     assert known.v == {2: 1.1, 5: 1.6}
+    assert known.v_error == {2: 0.01, 5: 0.02}
     assert known.speed.per_stream == speed.per_stream
     assert known.speed.streams == speed.streams
     assert known.speed.relative_error == pytest.approx(speed.relative_error, rel=0.35)
@@ -281,5 +282,5 @@ async def test_a_speed_that_cannot_be_kept_is_said_in_one_line(
     (tmp_path / "file").write_text("no folder")
     store = BaselineStore(tmp_path / "file" / "baselines.json")
     with pytest.raises(SpectuiError, match="cannot be remembered") as caught:
-        baseline.remember(store, key, given(34.0).speed, Segment(profile_of(model)))
+        baseline.remember(store, key, given(34.0), Segment(profile_of(model)))
     assert "\n" not in str(caught.value)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
-from spectui.core.snapshot import BetView, Estimate
+from spectui.core.snapshot import BetView, Cost, Costs, Estimate, Source
 from spectui.lab.history import (
     compare_runs,
     comparison_table,
@@ -28,11 +28,16 @@ from spectui.lab.history import (
 )
 from spectui.lab.measure import bet_to_json
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Machine, Run, RunConditions, RunCost, RunSummary
+from spectui.store.records import Machine, Run, RunConditions, RunSummary
 
 PROFILE = TuningProfile(
     server=ServerSettings(model="/m/big.gguf"),
     speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/small.gguf", draft_length=4),
+)
+COSTS = Costs(
+    t1_ms=Cost(value=25.0, source=Source.MEASURED, low=24.0, high=26.0),
+    c=Cost(value=0.1, source=Source.FITTED),
+    v={2: Cost(value=1.07, source=Source.PROBED)},
 )
 RUN = Run(
     id=3,
@@ -53,7 +58,7 @@ RUN = Run(
         tokens_per_second=Estimate(value=40.0, low=36.0, high=44.0),
         alpha=Estimate(value=0.7, low=0.65, high=0.75),
         survival=(0.7, 0.5),
-        cost=RunCost(t1_ms=25.0, c=0.1, v={2: 1.07}),
+        costs=COSTS,
         speedup_actual=Estimate(value=1.25),
     ),
 )
@@ -66,12 +71,14 @@ def with_speed(speed: Estimate | None, **changes: object) -> Run:
 
 def test_a_run_has_the_names_of_a_measurement() -> None:
     data = run_to_json(RUN, stale=False)
-    assert set(bet_to_json(BetView(), {})) - {"loss"} <= set(data)
-    assert set(data["cost"]) == set(bet_to_json(BetView(), {})["cost"])
+    assert set(bet_to_json(BetView())) - {"loss"} <= set(data)
+    assert set(data["cost"]) == set(bet_to_json(BetView())["cost"])
     assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data))
     assert (data["id"], data["mode"], data["k"], data["draft"]) == (3, "draft-simple", 4, "/m/small.gguf")
     assert (data["tokens_per_second"], data["tokens_per_second_low"]) == (40.0, 36.0)
-    assert data["cost"] == {"t1_ms": 25.0, "c": 0.1, "u": None, "v": {"2": 1.07}}
+    assert {n: data["cost"][n] for n in "cuv"} == {"c": 0.1, "u": None, "v": {"2": 1.07}}
+    assert data["cost"]["sources"] == {"t1_ms": "measured", "c": "fitted", "v": "probed"}
+    assert data["cost"]["intervals"]["t1_ms"] == [24.0, 26.0]
     assert data["machine"]["gpus"] == ("H200",)
     assert data["profile"]["speculation"]["draft_length"] == 4
 
@@ -81,9 +88,9 @@ def test_what_is_unknown_is_null() -> None:
         Run(id=1, conditions=RunConditions(profile=TuningProfile()), started_at=1.0), stale=None
     )
     known = {"id", "started_at", "workload", "mode", "temperature", "concurrency", "profile", "cost"}
-    counts = {"requests", "tokens", "passes", "drafted", "accepted"}
+    counts = {"requests", "tokens", "passes", "drafted", "accepted", "stalled_passes"}
     assert {name for name, value in data.items() if value is not None} == known | counts
-    assert data["cost"] == {"t1_ms": None, "c": None, "u": None, "v": None}
+    assert [data["cost"][name] for name in ("t1_ms", "c", "u", "v")] == [None] * 4
 
 
 def test_a_binary_that_changed_or_is_gone_makes_a_run_stale(tmp_path: Path) -> None:
@@ -181,7 +188,7 @@ def test_turning_the_runs_around_turns_the_ratio_around(a: Estimate, b: Estimate
 def test_csv_holds_every_value() -> None:
     data = run_to_json(RUN, stale=None)
     (row,) = csv.DictReader(io.StringIO(runs_to_csv([data])))
-    assert set(row) == (set(data) - {"cost"}) | {"cost_t1_ms", "cost_c", "cost_u", "cost_v"}
+    assert set(row) == (set(data) - {"cost"}) | {f"cost_{name}" for name in data["cost"]}
     assert (row["id"], row["tokens_per_second"], row["cost_c"], row["stale"]) == ("3", "40.0", "0.1", "")
     assert json.loads(row["survival"]) == [0.7, 0.5]
     assert json.loads(row["profile"]) == json.loads(json.dumps(data["profile"]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from spectui.core.profile import SpeculationSettings, TuningProfile
-from spectui.core.snapshot import BetView, Estimate, PositionRow
+from spectui.core.snapshot import BetView, Estimate, PositionRow, Source
 from spectui.core.verdict import Failure, Outcome
 from spectui.lab.judging import cost_model, predicted_curve, textbook_curve, verdict_of, with_costs
 
@@ -44,14 +44,37 @@ def at(curve: object, k: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("changes", "v"), [({}, {}), ({}, {1: 1.0}), ({"c": None}, V), ({"t1_ms": None}, V), ({"c": None}, {})]
+    ("changes", "v"), [({}, {}), ({}, {1: 1.0}), ({"t1_ms": None}, V), ({"c": None, "draft_ms": None}, {})]
 )
-def test_costs_need_a_probe_a_draft_time_and_a_plain_step(
-    changes: dict[str, None], v: dict[int, float]
-) -> None:
+def test_costs_need_a_probe_and_a_plain_step(changes: dict[str, None], v: dict[int, float]) -> None:
     bet = replace(BET, **changes)
     assert cost_model(bet, v) is None
-    assert with_costs(bet, v) is bet
+    costed = with_costs(bet, v)
+    assert (costed.speedup_predicted, costed.loss) == (None, None)
+
+
+def test_a_server_that_does_not_time_its_drafting_has_it_fitted() -> None:
+    costed = with_costs(replace(BET, c=None, draft_ms=None), V)
+    assert costed.costs.c is not None
+    assert costed.costs.c.source is Source.FITTED
+    assert costed.costs.c.value == pytest.approx(C)
+    assert costed.loss is not None
+    assert costed.loss.drafting == pytest.approx(5 * C)
+    # What was fitted to this very run predicts nothing about it, but other lengths follow from it.
+    assert costed.speedup_predicted is None
+    assert at(predicted_curve(costed, PROFILE, V), 1) == pytest.approx(1.7 / (1.1 + 2 * C + 0.1), rel=0.02)
+
+
+def test_old_builds_draft_no_more_than_they_propose() -> None:
+    model = cost_model(replace(BET, rereads=False), V)
+    assert model is not None
+    assert model.drafting(4) == pytest.approx(4 * C)
+
+
+def test_several_streams_verify_together() -> None:
+    model = cost_model(replace(BET, streams=2.0), {2: 1.2, 5: 1.5, 10: 3.0})
+    assert model is not None
+    assert model.verification(4) == pytest.approx(3.0 / 1.2)
 
 
 def test_costs_of_a_probed_run() -> None:
@@ -78,7 +101,8 @@ def test_what_a_pass_costs_beyond_the_model_is_unexplained() -> None:
 @pytest.mark.parametrize("missing", ["tokens_per_pass", "drafted_per_pass", "pass_cost"])
 def test_nothing_is_split_while_a_measure_is_missing(missing: str) -> None:
     bet = replace(BET, **{missing: None})
-    assert with_costs(bet, V) is bet
+    costed = with_costs(bet, V)
+    assert (costed.speedup_predicted, costed.loss) == (None, None)
 
 
 def test_with_a_probe_the_curve_meets_what_was_measured() -> None:

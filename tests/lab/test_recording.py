@@ -17,6 +17,7 @@ from spectui.core.profile import (
     TrafficSettings,
     TuningProfile,
 )
+from spectui.core.snapshot import Cost, Source
 from spectui.errors import StoreError
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Measurer, Order, bet_to_json
@@ -96,7 +97,7 @@ async def test_each_workload_is_a_run_with_the_numbers_that_are_printed(
     result = await measured(store, tmp_path, Script(k=4, alpha=0.7))
     prose, code = store.runs()
     for run, name in ((code, "code"), (prose, "prose")):
-        bet = bet_to_json(result.bets[name], {})
+        bet = bet_to_json(result.bets[name])
         summary = run.summary
         assert run.conditions.profile.traffic.workload == name
         assert run.conditions.profile.speculation.draft_length == 4
@@ -112,7 +113,9 @@ async def test_each_workload_is_a_run_with_the_numbers_that_are_printed(
         assert summary.alpha == result.bets[name].alpha
         assert list(summary.survival) == bet["survival"]
         assert summary.speedup_actual == result.bets[name].speedup_actual
-        assert (summary.cost.t1_ms, summary.round_cost) == (25.0, bet["round_cost"])
+        assert summary.costs == result.bets[name].costs
+        assert summary.costs.t1_ms == Cost(value=25.0, source=Source.GIVEN)
+        assert summary.round_cost == bet["round_cost"]
 
 
 async def test_every_request_is_kept_as_it_ends(store: Watched, tmp_path: Path) -> None:

@@ -207,3 +207,18 @@ def test_results_survive_a_terminal_that_is_gone(profile_file: Path) -> None:
         )
     assert json.loads(done.stdout)["workloads"]["code"]["requests"] == 1
     assert done.returncode == 0
+
+
+def test_the_bet_by_requests_at_once(profile_file: Path) -> None:
+    status, data, err = answered(
+        "concurrency", profile_file, "--levels", "2,1", "--workload", "json", "--runs", 2
+    )
+    assert status == 0
+    assert [row["concurrency"] for row in data["rows"]] == [1, 2]
+    for row in data["rows"]:
+        assert row["low"] < row["speedup_actual"] < row["high"]
+        assert row["speedup_predicted"] > 0
+        assert row["tokens_per_pass"] > 1
+    assert 1 < data["rows"][1]["streams"] <= 2
+    assert data["message"]
+    assert "-np 2" in err or "--parallel 2" in err

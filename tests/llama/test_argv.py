@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spectui.core.profile import TuningProfile
 from spectui.errors import FlagError, LaunchError
-from spectui.llama.argv import build_argv, child_environment, command_line
+from spectui.llama.argv import assemble, build_argv, child_environment, command_line
 from spectui.llama.capabilities import Capabilities, parse_help
 from spectui.llama.pasted import parse_command
 
@@ -244,3 +244,21 @@ def test_own_command_lines_are_read_back(
         settings = settings.with_speculation(ngram_lookup=lookup)
     line = built(settings, caps)
     assert parse_command(line, caps) == settings.with_server(port=38411)
+
+
+def test_all_problems_are_collected_and_the_rest_is_written() -> None:
+    broken = profile(
+        mode="draft-simple", server={"cache_type_k": "q9"}, draft_length=5, draft_cache_type_v="q9"
+    )
+    argv, problems = assemble(broken, CAPS["b10434"], binary="llama-server", port=80)
+    said = [str(problem) for problem in problems]
+    assert [text.partition(" ")[0] for text in said] == [
+        "server.cache_type_k",
+        "the",
+        "speculation.draft_cache_type_v",
+    ]
+    assert "--spec-draft-n-max 5" in shlex.join(argv)
+    assert "q9" not in argv
+    with pytest.raises(FlagError) as caught:
+        build_argv(broken, CAPS["b10434"], binary="llama-server", port=80)
+    assert str(caught.value) == said[0], "the first one is raised"

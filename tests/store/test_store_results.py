@@ -19,11 +19,11 @@ from spectui.core.profile import (
     TrafficSettings,
     TuningProfile,
 )
-from spectui.core.snapshot import Estimate
+from spectui.core.snapshot import Cost, Costs, Estimate, Source
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
-from spectui.store.records import Machine, RunConditions, RunCost, RunFilter, RunSummary
+from spectui.store.records import Machine, RunConditions, RunFilter, RunSummary
 from spectui.store.results import ResultStore
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
@@ -33,6 +33,7 @@ maybe_number = st.none() | number
 moment = st.floats(0, 2.5e11)
 count = st.integers(0, 10**15)
 estimate = st.none() | st.builds(Estimate, value=number, low=maybe_number, high=maybe_number)
+cost = st.builds(Cost, value=number, source=st.sampled_from(Source), low=maybe_number, high=maybe_number)
 file = st.none() | st.builds(FileIdentity, text, count, st.integers(0, 2**70))
 profiles = st.builds(
     TuningProfile,
@@ -80,7 +81,13 @@ summaries = st.builds(
     alpha=estimate,
     acceptance_ratio=maybe_number,
     survival=st.lists(st.floats(0, 1), max_size=5).map(tuple),
-    cost=st.builds(RunCost, t1_ms=maybe_number, v=st.dictionaries(st.integers(1, 99), number, max_size=3)),
+    costs=st.builds(
+        Costs,
+        t1_ms=st.none() | cost,
+        c=st.none() | cost,
+        v=st.dictionaries(st.integers(1, 600), cost, max_size=3),
+        inseparable=text,
+    ),
     baseline=estimate,
     baseline_source=text,
     speedup_actual=estimate,

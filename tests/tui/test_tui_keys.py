@@ -266,17 +266,17 @@ async def test_charts_one_at_a_time_at_80_columns(opened: Opener) -> None:
     async with opened() as (pilot, _):
         screen = pilot.app.screen
         seen = []
-        for _turn in range(5):
+        for _turn in range(6):
             seen.append(
                 next(
                     name
-                    for name in ("history", "survival", "curve", "written", "log")
+                    for name in ("history", "survival", "curve", "verification", "written", "log")
                     if visible(screen, name)
                 )
             )
             await pilot.press("g")
             await pilot.pause()
-        assert seen == ["history", "survival", "curve", "written", "log"]
+        assert seen == ["history", "survival", "curve", "verification", "written", "log"]
         assert visible(screen, "history")
 
 
@@ -294,6 +294,10 @@ async def test_charts_together_or_alone_at_120_columns(opened: Opener) -> None:
         await pilot.pause()
         assert [visible(screen, name) for name in charts] == [False, True, False]
         await pilot.press("g", "g")
+        await pilot.pause()
+        assert visible(screen, "verification")
+        assert not any(visible(screen, name) for name in charts)
+        await pilot.press("g")
         await pilot.pause()
         assert all(visible(screen, name) for name in charts)
 

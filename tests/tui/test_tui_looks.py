@@ -18,6 +18,7 @@ LOOKS: list[tuple[str, Snapshot, tuple[int, int], tuple[str, ...]]] = [
     ("losing_small", fakes.losing(), SMALL, ()),
     ("losing_large", fakes.losing(), LARGE, ()),
     ("staged_small_curve", fakes.staged(), SMALL, ("g", "g")),
+    ("verifying_small", fakes.losing(), SMALL, ("g", "g", "g")),
     ("loading_small", fakes.loading(), SMALL, ()),
     ("failed_small", fakes.failed(), SMALL, ()),
     ("silent_large", fakes.silent(), LARGE, ()),

@@ -7,6 +7,7 @@ import pytest
 import tui_fakes as fakes
 from rich.cells import cell_len
 
+from spectui.core.profile import SpeculationSettings, TuningProfile
 from spectui.core.snapshot import CurvePoint, CurveView, HistoryView, MachineView, PositionRow, Snapshot
 from spectui.core.verdict import Change, Outcome
 from spectui.tui.widgets.banner import alert_of
@@ -303,3 +304,16 @@ def test_output_of_a_model_is_shown_plain() -> None:
 def test_output_shows_its_end() -> None:
     long = replace(fakes.losing(), output="\n".join(f"line {index}" for index in range(100)))
     assert written(WrittenPanel().lines(long, 40, 3)) == ["line 97", "line 98", "line 99"]
+
+
+def test_settings_of_a_foreign_server_are_unknown_until_its_drafts_show_them() -> None:
+    profile = TuningProfile(speculation=SpeculationSettings(mode="draft-simple", draft_length=4))
+    base = fakes.with_staged(fakes.losing(), profile)
+
+    def value(label: str, **seen: bool) -> str:
+        snapshot = replace(base, settings=replace(base.settings, running=profile, **seen))
+        return next(row.new for row in rows(snapshot, joined=False) if row.label == label)
+
+    assert (value("length", drafting_known=False), value("p_min", drafting_known=False)) == ("—", "—")
+    assert (value("length"), value("p_min")) == ("4", "0.00")
+    assert value("p_min", drafts_vary=True) == "above 0"

@@ -84,3 +84,11 @@ def test_draft_length_steps(value: int, direction: int, expected: int) -> None:
 )
 def test_temperature_steps(value: float, direction: int, expected: float) -> None:
     assert steps.next_temperature(value, direction) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ms", "written"),
+    [(None, ("\u2014", "")), (212.4, ("212", "ms")), (9999.4, ("9999", "ms")), (22026.0, ("22", "s"))],
+)
+def test_durations_take_four_cells(ms: float | None, written: tuple[str, str]) -> None:
+    assert text.duration(ms) == written

@@ -19,6 +19,8 @@ from spectui.core.profile import (
 )
 from spectui.core.snapshot import (
     BetView,
+    Cost,
+    Costs,
     CurvePoint,
     CurveView,
     DraftOption,
@@ -32,6 +34,7 @@ from spectui.core.snapshot import (
     ServerView,
     SettingsView,
     Snapshot,
+    Source,
     TrafficState,
 )
 from spectui.core.verdict import Change, Finding, Group, Outcome, Verdict
@@ -170,6 +173,12 @@ def losing() -> Snapshot:
             pass_ms=81.7,
             draft_ms=3.5,
             c=0.12,
+            costs=Costs(
+                v={
+                    n: Cost(value=v, source=Source.PROBED)
+                    for n, v in ((1, 1.0), (2, 1.02), (3, 1.03), (5, 1.08), (9, 1.2), (17, 1.45))
+                }
+            ),
             pass_cost=2.77,
             baseline=Estimate(value=34.0, low=33.6, high=34.4),
             baseline_source="measured",

@@ -27,8 +27,9 @@ from spectui.tui.widgets.survival import SurvivalChart
 from spectui.tui.widgets.tabs import TABS, StageTabs
 from spectui.tui.widgets.tail import LogPanel, WrittenPanel
 from spectui.tui.widgets.verdict import VerdictBar
+from spectui.tui.widgets.verification import VerificationChart
 
-CHARTS = ("history", "survival", "curve")
+CHARTS = ("history", "survival", "curve", "verification")
 SIDES = ("written", "log")
 
 _SMALL_WIDTH, _SMALL_HEIGHT = 110, 30
@@ -64,6 +65,7 @@ class DashboardScreen(ActionScreen):
                 yield HistoryChart(id="history", classes="-chosen").data_bind(DashboardScreen.snapshot)
                 yield SurvivalChart(id="survival").data_bind(DashboardScreen.snapshot)
                 yield CurveChart(id="curve").data_bind(DashboardScreen.snapshot)
+                yield VerificationChart(id="verification").data_bind(DashboardScreen.snapshot)
             with Container(id="side"):
                 yield WrittenPanel(id="written").data_bind(DashboardScreen.snapshot)
                 yield LogPanel(id="log").data_bind(DashboardScreen.snapshot)

@@ -1,4 +1,4 @@
-"""The chart `speedup by draft length`, and the only place that knows plotext.
+"""The chart `speedup by draft length`, and the base of what plotext draws.
 
 plotext has one master figure, so a chart is cleared, drawn and built in one go; the result is kept until the
 curve's revision or the size changes. It is loaded in a thread at the first draw, because loading takes longer
@@ -13,11 +13,12 @@ from importlib import import_module
 from itertools import groupby
 from math import ceil, log2
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from spectui.core.snapshot import CurvePoint, CurveView, Snapshot
 from spectui.tui.widgets.panel import Line, Panel, Span, centred
 
+_LEAST_WIDTH, _LEAST_HEIGHT = 16, 5
 _TICKS: Final = (1, 2, 4, 8, 16, 32, 64)
 MEASURED: Final = "●"
 NOW: Final = "◆"
@@ -27,14 +28,30 @@ _LINE: Final = "┈"
 _STYLES: Final = {MEASURED: "strong", NOW: "warn", BEST: "good", _TEXTBOOK: "second", _LINE: "label"}
 
 
-class CurveChart(Panel):
-    """Textbook and predicted speedup over the draft length, with what was measured on top."""
-
-    BORDER_TITLE = "speedup by draft length"
+class Plot(Panel):
+    """A panel that plotext draws into, once it is loaded."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  Textual's name
         super().__init__(id=id, classes=classes)
         self._plotext: ModuleType | None = None
+
+    def plotter(self, width: int, height: int) -> ModuleType | None:
+        """plotext; None while it loads, or where there is no room for a plot."""
+        if self._plotext is None:
+            name = f"load-{self.id}"
+            self.app.run_worker(self._load(), name=name, group=name, exclusive=True, exit_on_error=False)
+            return None
+        return self._plotext if width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT else None
+
+    async def _load(self) -> None:
+        self._plotext = await asyncio.to_thread(import_module, "plotext")
+        self.forget()
+
+
+class CurveChart(Plot):
+    """Textbook and predicted speedup over the draft length, with what was measured on top."""
+
+    BORDER_TITLE = "speedup by draft length"
 
     def view(self, snapshot: Snapshot) -> object:
         """The revision says when anything moved."""
@@ -45,18 +62,10 @@ class CurveChart(Panel):
         curve = snapshot.curve
         if not (curve.textbook or curve.predicted or curve.measured):
             return centred("drafted tokens and a baseline (b) make this curve", width, height)
-        if self._plotext is None:
-            self.app.run_worker(
-                self._load(), name="chart", group="plotext", exclusive=True, exit_on_error=False
-            )
+        plotext = self.plotter(width, height)
+        if plotext is None:
             return ()
-        if width < 16 or height < 5:
-            return ()
-        return [legend(curve, width), *_coloured(plot(self._plotext, curve, width, height - 1))]
-
-    async def _load(self) -> None:
-        self._plotext = await asyncio.to_thread(import_module, "plotext")
-        self.forget()
+        return [legend(curve, width), *coloured(plot(plotext, curve, width, height - 1))]
 
 
 def legend(curve: CurveView, width: int) -> Line:
@@ -68,23 +77,23 @@ def legend(curve: CurveView, width: int) -> Line:
         (curve.now is not None, NOW, "warn", "now"),
         (curve.best is not None, BEST, "good", "best"),
     ]
-    present = [part for part in parts if part[0]]
-    while len(present) > 1 and sum(len(word) + 3 for *_, word in present) > width + 1:
+    return signs([part[1:] for part in parts if part[0]], width)
+
+
+def signs(present: list[tuple[str, str, str]], width: int) -> Line:
+    """Sign, style and word of each thing on a chart, as many of the last as fit."""
+    while len(present) > 1 and sum(len(word) + 3 for _, _, word in present) > width + 1:
         del present[0]
-    gap = "   " if sum(len(word) + 5 for *_, word in present) <= width else " "
+    gap = "   " if sum(len(word) + 5 for _, _, word in present) <= width else " "
     spans: list[Span] = []
-    for _, sign, style, word in present:
+    for sign, style, word in present:
         spans += [Span(sign, style), Span(f" {word}{gap}", "label")]
     return tuple(spans)
 
 
 def plot(plotext: ModuleType, curve: CurveView, width: int, height: int) -> str:
     """The plot as plain lines; every sign stands for one series."""
-    figure = plotext.figure
-    plotext.terminal.limit(width=False, height=False)
-    figure.clear()
-    figure.theme("colorless")
-    figure.plot_size(width, height)
+    figure = blank(plotext, width, height)
     points = [*curve.textbook, *curve.predicted, *curve.measured]
     top = max(1.25, ceil(max(point.speedup for point in points) * 1.08 * 4) / 4)
     longest = max([16, *(point.draft_length for point in points)])
@@ -109,6 +118,21 @@ def plot(plotext: ModuleType, curve: CurveView, width: int, height: int) -> str:
     heights = _heights(top, height)
     figure.ruler("y").lim(0, top)
     figure.ruler("y").ticks(heights, [f"{value:.1f}x " for value in heights])
+    return built(figure)
+
+
+def blank(plotext: ModuleType, width: int, height: int) -> Any:
+    """plotext's one figure, empty and of this size."""
+    figure = plotext.figure
+    plotext.terminal.limit(width=False, height=False)
+    figure.clear()
+    figure.theme("colorless")
+    figure.plot_size(width, height)
+    return figure
+
+
+def built(figure: Any) -> str:
+    """The figure as text, without axes."""
     figure.axes(active=False)
     return str(figure.build().string(colorless=True))
 
@@ -136,7 +160,8 @@ def _xy(points: Iterable[CurvePoint]) -> tuple[list[float], list[float]]:
     return [x for x, _ in pairs], [y for _, y in pairs]
 
 
-def _coloured(text: str) -> list[Line]:
+def coloured(text: str) -> list[Line]:
+    """Plain lines as spans in the colours of their signs."""
     return [
         tuple(Span("".join(run), style) for style, run in groupby(line.rstrip(), key=_style_of))
         for line in text.splitlines()

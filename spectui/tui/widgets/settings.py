@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
 from spectui.core.snapshot import Snapshot, TrafficState
-from spectui.tui.text import fit, model_name, short, shown
+from spectui.tui.text import UNKNOWN, fit, model_name, short, shown
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 _LABEL: Final = 9
@@ -34,7 +34,8 @@ class SettingsTile(Panel):
     def view(self, snapshot: Snapshot) -> object:
         """Both profiles, and the traffic."""
         settings = snapshot.settings
-        return settings.running, settings.staged, snapshot.traffic, snapshot.server.state
+        drafting = settings.drafting_known, settings.drafts_vary
+        return settings.running, settings.staged, drafting, snapshot.traffic, snapshot.server.state
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
         """The last rows join where there are only seven lines."""
@@ -48,21 +49,22 @@ def rows(snapshot: Snapshot, *, joined: bool) -> list[Row]:
     new, old = staged.speculation, running.speculation
     ngram = is_ngram(new.mode)
     on = _traffic(snapshot.traffic)
+    known, vary = snapshot.settings.drafting_known, snapshot.settings.drafts_vary
     several = f"{staged.traffic.concurrency} at once"
     table = [
         Row("mode", shown(old.mode), shown(new.mode), (("n", "screen.mode"),)),
         Row("draft", _draft(running), _draft(staged), (("d", "screen.draft"),), needs_draft_model(new.mode)),
         Row(
             "length",
-            _length(running),
-            _length(staged),
+            _length(running) if known else UNKNOWN,
+            _length(staged) if known else UNKNOWN,
             (("[", "screen.length(-1)"), (" ", ""), ("]", "screen.length(1)")),
             new.mode != OFF,
         ),
         Row(
             "lookup" if ngram else "p_min",
-            _lookup(running) if ngram else f"{old.p_min:.2f}",
-            _lookup(staged) if ngram else f"{new.p_min:.2f}",
+            _lookup(running) if ngram else _p_min(old.p_min, known=known, vary=vary),
+            _lookup(staged) if ngram else _p_min(new.p_min, known=known, vary=vary),
             (("p", "screen.p_min"),),
             new.mode != OFF,
         ),
@@ -112,6 +114,13 @@ def _length(profile: TuningProfile) -> str:
     if is_ngram(speculation.mode):
         return str(speculation.ngram_length) if speculation.ngram_length is not None else "default"
     return str(speculation.draft_length)
+
+
+def _p_min(value: float, *, known: bool, vary: bool) -> str:
+    """A foreign server's p_min is not told: drafts that vary show that there is one."""
+    if not known:
+        return UNKNOWN
+    return "above 0" if vary and value == 0 else f"{value:.2f}"
 
 
 def _lookup(profile: TuningProfile) -> str:

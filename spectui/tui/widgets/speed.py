@@ -7,7 +7,7 @@ from typing import Final
 
 from spectui.core.snapshot import BetView, Snapshot
 from spectui.core.verdict import Outcome
-from spectui.tui.text import UNKNOWN, interval, shown, speed, times
+from spectui.tui.text import UNKNOWN, duration, interval, shown, speed, times
 from spectui.tui.widgets.digits import big
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -82,9 +82,8 @@ def _predicted(bet: BetView) -> tuple[str, float | None]:
 def _details(bet: BetView, style: str, width: int) -> list[Line]:
     baseline = bet.baseline.value if bet.baseline else None
     name, predicted = _predicted(bet)
-    first = f"{bet.time_to_first_token_ms:.0f}" if bet.time_to_first_token_ms is not None else UNKNOWN
+    first, unit = duration(bet.time_to_first_token_ms)
     wide = width >= 28
-    unit = "ms" if first != UNKNOWN and width > 19 else ""
     return [
         _row("baseline", speed(baseline), "strong", shown(bet.baseline_source) if wide else ""),
         _row(
@@ -94,7 +93,7 @@ def _details(bet: BetView, style: str, width: int) -> list[Line]:
             interval(bet.speedup_actual) if wide else "",
         ),
         _row(name, times(predicted), "text", ""),
-        _row("first token" if wide else "first tok.", first, "text", unit),
+        _row("first token" if wide else "first tok.", first, "text", unit if width > 19 else ""),
     ]
 
 

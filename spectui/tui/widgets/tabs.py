@@ -14,6 +14,7 @@ TABS: Final = {
     "history": "tokens/s",
     "survival": "kept at position",
     "curve": "speedup",
+    "verification": "verifying",
     "written": "written",
     "log": "log",
 }

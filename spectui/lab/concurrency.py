@@ -1,0 +1,298 @@
+"""`spectui concurrency`: aggregate speed with and without speculation by the number of requests at once.
+
+Rows that one request leaves free are taken by the drafts of others, so a bet that wins alone may lose in company.
+One server life without speculation and one with it serve every level, so that slots and context are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import SpeedEstimate, drafting_since
+from spectui.core.snapshot import BetView
+from spectui.errors import ServerError, SpectuiError, UsageError
+from spectui.lab.collect import Collector
+from spectui.lab.judging import with_costs
+from spectui.lab.launcher import Launcher
+from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe
+from spectui.lab.server import AttachedServer, LaunchedServer, Server
+from spectui.lab.tables import columns, number
+from spectui.lab.workloads import PromptOrder, Workload, load_workload
+from spectui.llama.address import same_origin
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_BAR: Final = 40
+"""Characters of the longest bar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One number of requests at once; speeds are aggregate tokens per second inside `bet`."""
+
+    at_once: int
+    bet: BetView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """All levels, fewest at once first."""
+
+    workload: str
+    build: str | None
+    rows: tuple[Level, ...]
+    failure: SpectuiError | None = None
+    """What ended the sweep early, with the levels until then."""
+
+    @property
+    def inversion(self) -> tuple[int, int] | None:
+        """The two neighbouring levels between which the gain turns into a loss; None where it does not."""
+        speeds = [(row.at_once, row.bet.speedup_actual) for row in self.rows]
+        for (fewer, before), (more, after) in pairwise(speeds):
+            if before is not None and after is not None and before.value >= 1 > after.value:
+                return fewer, more
+        return None
+
+    @property
+    def sentence(self) -> str:
+        """Where speculation pays, in one line; a level whose interval holds 1 is called even."""
+        if not self.rows:
+            return "no level was measured"
+        said = [f"{row.at_once} at once: {_judged(row.bet)}" for row in self.rows]
+        turn = self.inversion
+        where = f"; the gain turns into a loss between {turn[0]} and {turn[1]} at once" if turn else ""
+        return ", ".join(said) + where
+
+
+class ConcurrencySweep:
+    """Measures one profile at several levels; owns at most one server at a time."""
+
+    def __init__(self, *, launcher: Launcher, api_key: str | None, progress: Callable[[str], None]) -> None:
+        self._launcher = launcher
+        self._api_key = api_key
+        self._progress = progress
+
+    async def run(self, profile: TuningProfile, levels: Sequence[int], *, requests: int) -> Levels:
+        """Measure each level on the profile's workload, with at least `requests` counted requests each.
+
+        A server that dies while it speculates ends the sweep with the levels until then. Raises UsageError for a
+        profile without speculation, a server with fewer slots than asked for, and an attached one without a second
+        address as its baseline; otherwise SpectuiError.
+        """
+        levels = sorted(set(levels))
+        if profile.speculation.mode == OFF and not profile.attached:
+            raise UsageError(
+                "this profile does not speculate: set speculation.mode, there is nothing to compare"
+            )
+        workload = load_workload(profile.traffic)
+        profile = with_slots(profile, levels[-1])
+        plain = profile.without_speculation()
+        if profile.attached:
+            second = profile.baseline.url
+            if second is None:
+                raise UsageError(
+                    "a server that spectui did not start needs a second one without speculation: --baseline URL"
+                )
+            plain = plain.with_server(url=second)
+        async with self._open(plain, profile.server.url) as server:
+            _require_slots(server, levels[-1])
+            if server.speculating:
+                raise UsageError(f"{server.client.base_url} speculates itself, so it is no baseline")
+            speeds = {n: await self._plain(server, _at(plain, n), workload, requests) for n in levels}
+            probed = await self._probe(server, profile, levels)
+        rows: list[Level] = []
+        build: str | None = None
+        failure: SpectuiError | None = None
+        try:
+            async with self._open(profile, profile.server.url) as server:
+                _require_slots(server, levels[-1])
+                build = server.build
+                for n in levels:
+                    job = _at(server.profile, n)
+                    rows.append(await self._level(server, job, workload, requests, (speeds[n], probed)))
+        except ServerError as error:
+            failure = error
+        return Levels(workload=workload.name, build=build, rows=tuple(rows), failure=failure)
+
+    async def _plain(
+        self, server: Server, profile: TuningProfile, workload: Workload, requests: int
+    ) -> SpeedEstimate:
+        speed = (await self._sent(server, profile, workload, requests, "plain")).segment.speed()
+        if speed is None:
+            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+        return speed
+
+    async def _level(
+        self,
+        server: Server,
+        profile: TuningProfile,
+        workload: Workload,
+        requests: int,
+        plain: tuple[SpeedEstimate, ProbeResult],
+    ) -> Level:
+        speed, probed = plain
+        before = server.drafting
+        sent = await self._sent(server, profile, workload, requests, "speculating")
+        bet = sent.segment.bet(
+            baseline=speed, baseline_source="measured", drafting=drafting_since(before, server.drafting)
+        )
+        return Level(at_once=profile.traffic.concurrency, bet=with_costs(bet, probed.v, probed.error))
+
+    async def _sent(
+        self, server: Server, profile: TuningProfile, workload: Workload, requests: int, what: str
+    ) -> Collector:
+        at_once = profile.traffic.concurrency
+        # Every slot is busy for at least two rounds; the last requests of a level run in thinner company.
+        total = max(requests, 2 * at_once)
+        collector = Collector(
+            profile,
+            rereads=server.rereads,
+            on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
+        )
+        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        await collector.send(server, prompts, requests=total)
+        return collector
+
+    async def _probe(self, server: Server, profile: TuningProfile, levels: Sequence[int]) -> ProbeResult:
+        rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1
+        points = {*DEFAULT_TOKENS, *levels, *(min(MOST_TOKENS, n * rows) for n in levels)}
+        self._progress("probing what verification costs")
+        try:
+            return await probe(server.client, sorted(points))
+        except ServerError as error:
+            self._progress(str(error))
+            return ProbeResult()
+
+    @asynccontextmanager
+    async def _open(self, profile: TuningProfile, key_of: str | None) -> AsyncIterator[Server]:
+        """Start or attach, and leave on the way out; a server that dies says so."""
+        server: Server
+        if profile.attached:
+            mine = same_origin(key_of or "", profile.server.url or "")
+            server = AttachedServer(profile, api_key=self._api_key if mine else None)
+            await server.connect()
+        else:
+            plan = await self._launcher.plan(profile)
+            self._progress(f"starting {plan.command}")
+            server = LaunchedServer(plan)
+            await server.start()
+        try:
+            yield server
+        except ServerError as error:
+            raise await server.explain(error) from error
+        finally:
+            await server.stop()
+
+
+def with_slots(profile: TuningProfile, slots: int) -> TuningProfile:
+    """The profile with so many slots, each with the context that one has now."""
+    if profile.attached:
+        return profile
+    server = profile.server
+    each = server.context // (server.parallel or 1) if server.context else None
+    return profile.with_server(parallel=slots, context=each * slots if each else server.context)
+
+
+def levels_to_json(levels: Levels) -> dict[str, Any]:
+    """The object of `concurrency --json`; unknown is null."""
+    turn = levels.inversion
+    return {
+        "build": levels.build,
+        "workload": levels.workload,
+        "rows": [
+            {
+                "concurrency": row.at_once,
+                "tokens_per_second": row.bet.tokens_per_second,
+                "baseline_tokens_per_second": row.bet.baseline.value if row.bet.baseline else None,
+                "speedup_actual": row.bet.speedup_actual.value if row.bet.speedup_actual else None,
+                "low": row.bet.speedup_actual.low if row.bet.speedup_actual else None,
+                "high": row.bet.speedup_actual.high if row.bet.speedup_actual else None,
+                "speedup_predicted": row.bet.speedup_predicted,
+                "tokens_per_pass": row.bet.tokens_per_pass.value if row.bet.tokens_per_pass else None,
+                "streams": row.bet.streams,
+                "round_cost": row.bet.pass_cost,
+            }
+            for row in levels.rows
+        ],
+        "inverts_between": list(turn) if turn else None,
+        "message": levels.sentence,
+    }
+
+
+def levels_table(data: dict[str, Any]) -> str:
+    """The same for people: the numbers, and both speeds as bars."""
+    head = ("at once", "plain", "speculating", "actual", "95 %", "predicted", "tokens/pass")
+    rows = [
+        (
+            str(row["concurrency"]),
+            number(row["baseline_tokens_per_second"], 1),
+            number(row["tokens_per_second"], 1),
+            number(row["speedup_actual"], 2, "x"),
+            _range(row["low"], row["high"]),
+            number(row["speedup_predicted"], 2, "x"),
+            number(row["tokens_per_pass"]),
+        )
+        for row in data["rows"]
+    ]
+    return "\n".join(
+        [
+            f"{data['workload']}, build {data['build'] or '-'}",
+            columns(head, rows, right=True),
+            "",
+            *_bars(data),
+            "",
+            str(data["message"]),
+        ]
+    )
+
+
+def _bars(data: dict[str, Any]) -> list[str]:
+    """Aggregate tokens per second: plain as dots, speculating as blocks, on one scale."""
+    rows = data["rows"]
+    most = max(
+        (row[name] or 0.0 for row in rows for name in ("tokens_per_second", "baseline_tokens_per_second")),
+        default=0.0,
+    )
+    lines = ["aggregate tokens/s, without speculation (.) and with it (#)"]
+    for row in rows:
+        for name, sign, label in (
+            ("baseline_tokens_per_second", ".", str(row["concurrency"])),
+            ("tokens_per_second", "#", ""),
+        ):
+            value = row[name]
+            length = 0 if value is None or most <= 0 else round(_BAR * value / most)
+            lines.append(f"{label:>3} {sign * length} {number(value, 1)}")
+    return lines
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+
+
+def _judged(bet: BetView) -> str:
+    actual = bet.speedup_actual
+    if actual is None:
+        return "unknown"
+    low = actual.low if actual.low is not None else -math.inf
+    high = actual.high if actual.high is not None else math.inf
+    word = "wins" if low > 1 else "loses" if high < 1 else "even"
+    return f"{word} ({actual.value:.2f}x)"
+
+
+def _at(profile: TuningProfile, at_once: int) -> TuningProfile:
+    return profile.with_traffic(concurrency=at_once, warmup=max(at_once, profile.traffic.warmup))
+
+
+def _require_slots(server: Server, slots: int) -> None:
+    have = server.props.total_slots if server.props else None
+    if have is not None and have < slots:
+        raise UsageError(
+            f"{server.client.base_url} has {have} slots: ask for at most so many at once, or give it more (-np)"
+        )
