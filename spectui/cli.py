@@ -16,6 +16,7 @@ import click
 from spectui import __version__
 from spectui.errors import SpectuiError, UsageError
 from spectui.experiments import ab, concurrency
+from spectui.history_commands import history
 from spectui.options import (
     KEY_VARIABLE,
     Numbers,
@@ -29,6 +30,7 @@ from spectui.options import (
     workloads_of,
 )
 from spectui.printing import JSON_OPTION, fail, print_result, say
+from spectui.profile_commands import profiles
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
@@ -232,50 +234,8 @@ def doctor(target: str, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-@cli.group()
-def profiles() -> None:
-    """List and show profiles."""
-
-
-@profiles.command(name="list")
-@JSON_OPTION
-def list_(*, as_json: bool) -> None:
-    """List saved and shipped profiles."""
-    from spectui.store.profiles import list_profiles  # noqa: PLC0415
-
-    entries = [
-        {
-            "name": e.name,
-            "description": e.description,
-            "shipped": e.builtin,
-            "path": str(e.path),
-            "problem": e.problem,
-        }
-        for e in list_profiles(folders())
-    ]
-    print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
-
-
-@profiles.command()
-@click.argument("name")
-def show(name: str) -> None:
-    """Print a profile's file."""
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    click.echo(load(name, folders()).path.read_text("utf-8"), nl=False)
-
-
-@profiles.command()
-@click.argument("name", required=False)
-def path(name: str | None) -> None:
-    """Print the folder of the user's profiles, or the file of one."""
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    click.echo(load(name, folders()).path if name else folders().profiles)
-
-
-cli.add_command(ab)
-cli.add_command(concurrency)
+for command in (profiles, history, ab, concurrency):
+    cli.add_command(command)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -325,10 +285,12 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
     from spectui.lab.measure import Measurer  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
     from spectui.store.baselines import BaselineStore  # noqa: PLC0415
+    from spectui.store.results import ResultStore  # noqa: PLC0415
 
     measurer = Measurer(
         launcher=Launcher(),
         store=BaselineStore.default(folders()),
+        results=ResultStore.default(folders()),
         api_key=api_key_of(profile, os.environ),
         progress=say,
     )
@@ -339,13 +301,3 @@ def _measurement_table(data: dict[str, Any]) -> str:
     from spectui.lab.tables import measurement_table  # noqa: PLC0415
 
     return measurement_table(data)
-
-
-def _profile_table(data: dict[str, Any]) -> str:
-    from spectui.lab.tables import columns  # noqa: PLC0415
-
-    rows = [
-        (p["name"], "shipped" if p["shipped"] else "own", p["problem"] or p["description"])
-        for p in data["profiles"]
-    ]
-    return columns(("profile", "", "description"), rows)

@@ -3,6 +3,7 @@
     SpectuiError
       UsageError          input on the command line that cannot be used
       ProfileError        a profile that cannot be read, checked or saved
+      StoreError          results that cannot be read or kept
       PromptsError        a prompt file that gives no usable prompt
       ModelFileError      a model file that is missing or unreadable
       BinaryError         no usable llama-server binary
@@ -31,6 +32,10 @@ class UsageError(SpectuiError):
 
 class ProfileError(SpectuiError):
     """A profile that cannot be read, checked or saved; names the file and the key."""
+
+
+class StoreError(SpectuiError):
+    """Results that cannot be read or kept: a file that is damaged, newer, busy or write-protected."""
 
 
 class PromptsError(SpectuiError):

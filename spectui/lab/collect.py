@@ -36,6 +36,7 @@ class Collector:
         self._on_begin = on_begin
         self._on_request = on_request
         self._clock = clock
+        self._traffic: Traffic | None = None
 
     async def send(
         self,
@@ -54,11 +55,11 @@ class Collector:
         )
         if not draft_length_known:
             traffic.draft_length = None
+        self._traffic = traffic
         try:
             await traffic.run(requests=requests, after_warmup=after_warmup)
         finally:
-            stream_seconds, busy_seconds = traffic.busy.take(self._clock())
-            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
+            self._account()
 
     def warmed_up(self) -> None:
         """Nothing to do: only counted requests enter the segment."""
@@ -81,5 +82,12 @@ class Collector:
         self.cut_amid = self.cut_amid or result.passes.cut_amid(self.longest_draft)
         if result.counted and result.passes.completed:
             self.segment.add(result.passes)
+            self._account()
             if self._on_request is not None:
                 self._on_request(self.segment.requests)
+
+    def _account(self) -> None:
+        """Take the decode time so far, so that the speed of several streams can be read at any moment."""
+        if self._traffic is not None:
+            stream_seconds, busy_seconds = self._traffic.busy.take(self._clock())
+            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)

@@ -1,15 +1,18 @@
-"""What the machine is doing: GPU memory and use where NVML answers, CPU and memory otherwise.
+"""What the machine is, and what it is doing: GPU memory and use where NVML answers, CPU and memory otherwise.
 
-Sampled in a worker thread, since NVML can block for a while; a machine without a GPU is the normal case.
+Asked in a worker thread, since NVML can block for a while; a machine without a GPU is the normal case.
 """
 
 from __future__ import annotations
 
 import asyncio
+import platform
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.snapshot import MachineView
+from spectui.store.records import Machine
 
 _GIB: Final = 1024**3
 
@@ -66,6 +69,40 @@ class MachineMonitor:
                 with suppress(nvml.NVMLError):
                     busiest = max(busiest or 0.0, float(nvml.nvmlDeviceGetUtilizationRates(device).gpu))
         return (used, total, busiest) if total else (None, None, None)
+
+
+def this_machine() -> Machine:
+    """What this machine is. Blocks for as long as NVML takes to begin."""
+    import psutil  # noqa: PLC0415  loaded when needed
+
+    return Machine(
+        name=platform.node(),
+        cpu=_processor(),
+        cores=psutil.cpu_count(logical=False),
+        memory_gib=round(psutil.virtual_memory().total / _GIB, 1),
+        gpus=_gpus(),
+    )
+
+
+def _processor() -> str | None:
+    """Linux names the processor in this file; elsewhere Python knows."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip() or None
+    return platform.processor() or None
+
+
+def _gpus() -> tuple[str, ...]:
+    import pynvml  # noqa: PLC0415
+
+    try:
+        pynvml.nvmlInit()
+        devices = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return tuple(str(pynvml.nvmlDeviceGetName(device)) for device in devices)
+    except pynvml.NVMLError:
+        return ()
 
 
 def _coarse(view: MachineView) -> MachineView:

@@ -22,10 +22,12 @@ from spectui.lab.collect import Collector
 from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe, probe_points
+from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
+from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
 
@@ -75,11 +77,13 @@ class Measurer:
         *,
         launcher: Launcher,
         store: BaselineStore,
+        results: ResultStore,
         api_key: str | None = None,
         progress: Progress = lambda _line: None,
     ) -> None:
         self._launcher = launcher
         self._store = store
+        self._recorder = Recorder(results, say=progress)
         self._api_key = api_key
         self._progress = progress
 
@@ -126,24 +130,36 @@ class Measurer:
     async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
         profile, name = job.profile, job.workload.name
         before = server.drafting
-        collector = Collector(
-            profile,
-            fixed_length=job.fixed_length,
-            rereads=server.rereads,
-            on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests"),
-        )
-        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        server.profile = profile
-        try:
-            await collector.send(server, prompts, requests=job.requests)
-        finally:
-            plain = job.plain
+        plain = job.plain
+
+        def reading() -> BetView:
             bet = collector.segment.bet(
                 baseline=plain.speed if plain else None,
                 baseline_source=plain.source if plain else "",
                 drafting=drafting_since(before, server.drafting),
             )
-            result.bets[name] = with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
+            return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
+
+        def counted(requests: int) -> None:
+            self._progress(f"{name}: {requests} of {job.requests} requests")
+            record.update(summary_of(reading(), collector.segment.speed()))
+
+        collector = Collector(
+            profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
+        )
+        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        server.profile = profile
+        record = await self._recorder.begin(server, profile)
+        failure: str | None = "interrupted"
+        try:
+            await collector.send(server, prompts, requests=job.requests)
+            failure = None
+        except SpectuiError as error:
+            failure = str(error)
+            raise
+        finally:
+            bet = result.bets[name] = reading()
+            await record.end(summary_of(bet, collector.segment.speed()), failure=failure)
         result.judge(name, profile, server)
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:

@@ -67,6 +67,11 @@ class Folders:
         """The file of remembered baselines."""
         return self.cache / "baselines.json"
 
+    @property
+    def results(self) -> Path:
+        """The database of results."""
+        return self.data / "results.sqlite3"
+
 
 def make_folder(folder: Path) -> Path:
     """Create a folder and its missing parents for this user only (0700); leaves existing ones as they are.

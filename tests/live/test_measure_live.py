@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -18,8 +19,10 @@ import pytest
 from harness import pair_profile
 
 from spectui.lab.demo import DemoPair
+from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from spectui.store.results import ResultStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -132,6 +135,31 @@ def test_a_killed_spectui_leaves_no_server(profile_file: Path) -> None:
     process.kill()
     process.communicate(timeout=60)
     until(lambda: gone(server))
+
+
+def test_a_killed_spectui_keeps_the_requests_that_ended(
+    profile_file: Path, demo_pair: DemoPair, server_binary: Path
+) -> None:
+    process = spectui("measure", profile_file, "--workload", "code", "--runs", 500)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("code: 4 of"):
+            break
+    process.kill()
+    process.communicate(timeout=60)
+    (run,) = ResultStore.default(Folders.default()).runs()
+    assert run.ended_at is None
+    assert run.summary.requests >= 3
+    assert run.summary.tokens_per_second is not None
+    assert run.summary.alpha is not None
+    conditions = run.conditions
+    assert conditions.binary == FileIdentity.of(server_binary)
+    assert conditions.model == FileIdentity.of(demo_pair.target)
+    assert conditions.draft == FileIdentity.of(demo_pair.drafts[0])
+    assert conditions.build
+    assert "--spec-type" in conditions.argv
+    assert conditions.machine is not None
+    assert conditions.machine.name == platform.node()
 
 
 def test_the_probe_prints_v(profile_file: Path) -> None:

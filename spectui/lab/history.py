@@ -1,0 +1,279 @@
+"""Kept runs -> what is shown of them: which are stale, how two differ, and all of them as JSON, CSV or a table.
+
+Text in a run comes from servers, models and files, and is untrusted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from spectui.core.plain import plain_line
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.snapshot import Estimate
+from spectui.lab.measure import costs_to_json
+from spectui.lab.tables import UNKNOWN, columns, number
+from spectui.store.baselines import FileIdentity
+from spectui.store.records import Run, RunConditions, RunSummary
+
+_HIDDEN: Final = frozenset({"profile.schema_version", "profile.description"})
+"""Settings that say nothing about a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison:
+    """Two runs beside each other."""
+
+    a: Run
+    b: Run
+    differences: Mapping[str, tuple[Any, Any]]
+    """Every condition that is not the same, as section.field, with both values."""
+    ratio: Estimate | None
+    """Speed of b over that of a."""
+
+
+def is_stale(run: Run, builds: Mapping[str, str]) -> bool | None:
+    """Whether the build, the binary or a model is another one now than when it was measured.
+
+    builds: the build that was seen last at each place. False when nothing is known to have changed; None when there
+    is nothing to tell it by.
+    """
+    conditions = run.conditions
+    files = [f for f in (conditions.binary, conditions.model, conditions.draft) if f is not None]
+    now = builds.get(conditions.place or "")
+    if not files and (conditions.build is None or now is None):
+        return None
+    rebuilt = conditions.build is not None and now is not None and conditions.build != now
+    return rebuilt or any(_changed(file) for file in files)
+
+
+def compare_runs(a: Run, b: Run) -> RunComparison:
+    """How two runs differ in conditions and speed.
+
+    The interval joins both runs' own errors on a logarithmic scale, as for a speedup. It does not know how the
+    machine drifted between them; measuring both anew in turns does.
+    """
+    ones, others = _flat(a.conditions), _flat(b.conditions)
+    pairs = {name: (ones.get(name), others.get(name)) for name in {**ones, **others}}
+    return RunComparison(
+        a=a,
+        b=b,
+        differences={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+        ratio=_ratio(a.summary.tokens_per_second, b.summary.tokens_per_second),
+    )
+
+
+def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
+    """One run in the headless contract's names; times are seconds since 1970, unknown is null."""
+    conditions = run.conditions
+    profile = conditions.profile
+    speculation, traffic = profile.speculation, profile.traffic
+    return {
+        "id": run.id,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "failure": run.failure,
+        "stale": stale,
+        "workload": traffic.workload,
+        "mode": speculation.mode,
+        "k": None if speculation.mode == OFF else speculation.draft_length,
+        "p_min": None if speculation.mode == OFF else speculation.p_min,
+        "temperature": profile.sampling.temperature,
+        "concurrency": traffic.concurrency,
+        "model": profile.server.model,
+        "draft": conditions.draft_path,
+        "build": conditions.build,
+        **_summary_to_json(run.summary),
+        "argv": list(conditions.argv) or None,
+        "binary": _file_to_json(conditions.binary),
+        "machine": None if conditions.machine is None else asdict(conditions.machine),
+        "profile": asdict(profile),
+    }
+
+
+def comparison_to_json(comparison: RunComparison, builds: Mapping[str, str]) -> dict[str, Any]:
+    """The object of `spectui history compare --json`."""
+    ratio = comparison.ratio
+    return {
+        "a": run_to_json(comparison.a, stale=is_stale(comparison.a, builds)),
+        "b": run_to_json(comparison.b, stale=is_stale(comparison.b, builds)),
+        "differences": {name: {"a": a, "b": b} for name, (a, b) in comparison.differences.items()},
+        "ratio": ratio.value if ratio else None,
+        "low": ratio.low if ratio else None,
+        "high": ratio.high if ratio else None,
+    }
+
+
+def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:
+    """Runs, each as `run_to_json` has it, as CSV with a head; lists and objects as JSON, unknown is empty."""
+    file = io.StringIO()
+    rows = [_spread(run) for run in runs]
+    blank = _spread(run_to_json(_BLANK, stale=None))
+    writer = csv.DictWriter(file, blank, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue().removesuffix("\n")
+
+
+def history_table(data: dict[str, Any]) -> str:
+    """`spectui history` for people."""
+    head = ("run", "started", "workload", "mode", "k", "tok/s", "actual", "alpha", "requests", "build", "")
+    rows = [
+        (
+            str(run["id"]),
+            _local(run["started_at"]),
+            plain_line(run["workload"], 20),
+            plain_line(run["mode"], 20),
+            UNKNOWN if run["k"] is None else str(run["k"]),
+            number(run["tokens_per_second"], 1),
+            number(run["speedup_actual"], 2, "x"),
+            number(run["alpha"]),
+            str(run["requests"]),
+            plain_line(run["build"] or UNKNOWN, 20),
+            _remark(run),
+        )
+        for run in data["runs"]
+    ]
+    return columns(head, rows) if rows else "no runs are kept; spectui measure keeps each one"
+
+
+def run_table(data: dict[str, Any]) -> str:
+    """One run for people: every value under its name."""
+    times = {name: _local(data[name]) for name in ("started_at", "ended_at") if data[name] is not None}
+    lines = [f"{name}: {_cell(value)}" for name, value in _flatten({**data, **times}).items()]
+    return "\n".join([*lines, *filter(None, [_remark(data)])])
+
+
+def comparison_table(data: dict[str, Any]) -> str:
+    """`spectui history compare` for people."""
+    a, b = data["a"], data["b"]
+    names = ("tokens_per_second", "speedup_actual", "alpha", "tokens_per_pass", "pass_ms", "requests")
+    rows = [(name, _cell(a[name]), _cell(b[name])) for name in names]
+    rows += [(name, _cell(pair["a"]), _cell(pair["b"])) for name, pair in data["differences"].items()]
+    rows += [("", _remark(a), _remark(b))] if _remark(a) or _remark(b) else []
+    lines = [columns(("", f"run {a['id']}", f"run {b['id']}"), rows)]
+    if data["ratio"] is not None:
+        span = "" if data["low"] is None else f" ({data['low']:.2f} to {data['high']:.2f})"
+        lines.append(f"run {b['id']} has {data['ratio']:.2f}x the speed of run {a['id']}{span}")
+    return "\n".join(lines)
+
+
+def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
+    speed, alpha, actual = summary.tokens_per_second, summary.alpha, summary.speedup_actual
+    return {
+        "requests": summary.requests,
+        "tokens": summary.tokens,
+        "passes": summary.passes,
+        "drafted": summary.drafted,
+        "accepted": summary.accepted,
+        "tokens_per_second": speed.value if speed else None,
+        "tokens_per_second_low": speed.low if speed else None,
+        "tokens_per_second_high": speed.high if speed else None,
+        "time_to_first_token_ms": summary.time_to_first_token_ms,
+        "alpha": alpha.value if alpha else None,
+        "alpha_low": alpha.low if alpha else None,
+        "alpha_high": alpha.high if alpha else None,
+        "acceptance_ratio": summary.acceptance_ratio,
+        "tokens_per_pass": summary.tokens_per_pass.value if summary.tokens_per_pass else None,
+        "drafted_per_pass": summary.drafted_per_pass,
+        "survival": list(summary.survival) or None,
+        "pass_ms": summary.pass_ms,
+        "baseline_tokens_per_second": summary.baseline.value if summary.baseline else None,
+        "speedup_actual": actual.value if actual else None,
+        "speedup_low": actual.low if actual else None,
+        "speedup_high": actual.high if actual else None,
+        "speedup_textbook": summary.speedup_textbook,
+        "speedup_predicted": summary.speedup_predicted,
+        "round_cost": summary.round_cost,
+        "cost": costs_to_json(summary.costs),
+        "stalled_passes": summary.stalled,
+    }
+
+
+def _file_to_json(file: FileIdentity | None) -> dict[str, Any] | None:
+    return None if file is None else asdict(file)
+
+
+def _changed(file: FileIdentity) -> bool:
+    try:
+        return FileIdentity.of(file.path) != file
+    except OSError:
+        return True
+
+
+def _ratio(a: Estimate | None, b: Estimate | None) -> Estimate | None:
+    if a is None or b is None or a.value <= 0 or b.value <= 0:
+        return None
+    value = b.value / a.value
+    errors = [_log_error(each) for each in (a, b)]
+    if None in errors:
+        return Estimate(value=value)
+    spread = math.exp(math.hypot(*(error for error in errors if error is not None)))
+    return Estimate(value=value, low=value / spread, high=value * spread)
+
+
+def _log_error(estimate: Estimate) -> float | None:
+    """Half the width of the interval on a logarithmic scale; an interval that reaches 0 has none."""
+    if not estimate.low or estimate.low < 0 or estimate.high is None:
+        return None
+    return math.log(estimate.high / estimate.low) / 2
+
+
+def _flat(conditions: RunConditions) -> dict[str, Any]:
+    """The conditions by name, but for argv: the settings say the same, and it has another port each time."""
+    data = asdict(conditions)
+    del data["argv"]
+    return {name: value for name, value in _flatten(data).items() if name not in _HIDDEN}
+
+
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in data.items():
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _spread(run: Mapping[str, Any]) -> dict[str, Any]:
+    cost = {f"cost_{name}": value for name, value in run["cost"].items()}
+    values = {name: value for name, value in run.items() if name != "cost"} | cost
+    return {name: _field(value) for name, value in values.items()}
+
+
+def _field(value: object) -> object:
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return plain_line(value) if isinstance(value, str) else value
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple) and value and all(isinstance(each, float) for each in value):
+        return " ".join(f"{each:.3f}" for each in value)
+    return plain_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 2000)
+
+
+def _local(seconds: float) -> str:
+    """The reader's local time, to the minute."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _remark(run: Mapping[str, Any]) -> str:
+    remarks: Sequence[str] = [
+        *(["stale"] if run["stale"] else []),
+        *(["unfinished"] if run["ended_at"] is None else []),
+        *([f"failed: {plain_line(run['failure'], 60)}"] if run["failure"] else []),
+    ]
+    return ", ".join(remarks)
+
+
+_BLANK: Final = Run(id=0, conditions=RunConditions(profile=TuningProfile()), started_at=0.0)
+"""Names the columns where there is no run."""

@@ -1,0 +1,242 @@
+"""The results store: runs and sweeps of this user, in one file. All SQL about them is here.
+
+A run is kept when it begins and again with each request that ends, a sweep with each cell, so that whatever ends
+spectui costs what was in flight. The columns of a run that can be asked for stand beside its conditions in full.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from spectui.core.plain import plain_line
+from spectui.errors import StoreError
+from spectui.store.database import PATIENCE, Database, Step
+from spectui.store.paths import Folders
+from spectui.store.records import Run, RunConditions, RunFilter, RunSummary, Sweep, SweepCell, SweepState
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+STEPS: Final[tuple[Step, ...]] = (
+    (
+        """
+        CREATE TABLE run (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, started_at REAL NOT NULL, ended_at REAL, failure TEXT,
+            workload TEXT NOT NULL, mode TEXT NOT NULL, model TEXT, draft TEXT, build TEXT, place TEXT,
+            conditions TEXT NOT NULL, summary TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX run_started ON run (started_at)",
+        """
+        CREATE TABLE sweep (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, started_at REAL NOT NULL, ended_at REAL,
+            state TEXT NOT NULL, plan TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE cell (
+            id INTEGER PRIMARY KEY, sweep INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
+            key TEXT NOT NULL, done_at REAL NOT NULL, result TEXT NOT NULL, UNIQUE (sweep, key)
+        )
+        """,
+    ),
+)
+"""Statements that lead from one version of the schema to the next; the first make version 1 of an empty file."""
+
+
+class ResultStore:
+    """The results of this user. Every method raises StoreError, one line, when the file cannot be used.
+
+    Nothing is created before something is kept. steps and patience are those of `database.Database`.
+    """
+
+    def __init__(self, path: Path, *, steps: Sequence[Step] = STEPS, patience: float = PATIENCE) -> None:
+        self._database = Database(path, steps, patience=patience)
+
+    @classmethod
+    def default(cls, folders: Folders) -> ResultStore:
+        """The store in the user's data folder."""
+        return cls(folders.results)
+
+    def begin_run(self, conditions: RunConditions, *, at: float) -> int:
+        """Keep that a run began; returns its number, which no other run ever gets."""
+        profile = conditions.profile
+        row = {
+            "started_at": at,
+            "workload": profile.traffic.workload,
+            "mode": profile.speculation.mode,
+            "model": profile.server.model,
+            "draft": conditions.draft_path,
+            "build": conditions.build,
+            "place": conditions.place,
+            "conditions": self._text(RunConditions, conditions),
+            "summary": self._text(RunSummary, RunSummary()),
+        }
+        names = ", ".join(row)
+        with self._database.transaction() as db:
+            values = ", ".join(f":{name}" for name in row)
+            insert = f"INSERT INTO run ({names}) VALUES ({values}) RETURNING id"  # noqa: S608  our own names
+            return _number(db.execute(insert, row))
+
+    def update_run(self, run: int, summary: RunSummary) -> None:
+        """Keep what a run yielded so far."""
+        text = self._text(RunSummary, summary)
+        with self._database.transaction() as db:
+            changed = db.execute("UPDATE run SET summary = ? WHERE id = ?", (text, run))
+            self._require(changed, "run", run)
+
+    def end_run(self, run: int, summary: RunSummary, *, at: float, failure: str | None = None) -> None:
+        """Keep what a run yielded, that it ended, and what ended it early."""
+        text = self._text(RunSummary, summary)
+        with self._database.transaction() as db:
+            changed = db.execute(
+                "UPDATE run SET summary = ?, ended_at = ?, failure = ? WHERE id = ?", (text, at, failure, run)
+            )
+            self._require(changed, "run", run)
+
+    def run(self, run: int) -> Run:
+        """One run by its number."""
+        rows = self._database.rows("SELECT * FROM run WHERE id = ?", (run,))
+        if not rows:
+            raise StoreError(f"no run has the number {run}; spectui history lists them")
+        return self._run_of(rows[0])
+
+    def runs(self, wanted: RunFilter | None = None) -> tuple[Run, ...]:
+        """The runs that are wanted, the newest first."""
+        wanted = wanted or RunFilter()
+        conditions = {
+            "workload = ?": wanted.workload,
+            "mode = ?": wanted.mode,
+            "instr(draft, ?)": wanted.draft,
+            "instr(model, ?)": wanted.model,
+            "build = ?": wanted.build,
+            "started_at >= ?": wanted.since,
+        }
+        given = {sql: value for sql, value in conditions.items() if value is not None}
+        where = " AND ".join(given) or "TRUE"
+        rows = self._database.rows(
+            f"SELECT * FROM run WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?",  # noqa: S608  from above
+            (*given.values(), -1 if wanted.limit is None else wanted.limit),
+        )
+        return tuple(self._run_of(row) for row in rows)
+
+    def builds(self) -> Mapping[str, str]:
+        """The build that was seen last at each place, an address or a binary."""
+        rows = self._database.rows(
+            "SELECT place, build FROM run WHERE place NOT NULL AND build NOT NULL ORDER BY started_at, id"
+        )
+        return {row["place"]: row["build"] for row in rows}
+
+    def begin_sweep(self, plan: Mapping[str, Any], *, at: float) -> int:
+        """Keep that a sweep began; returns its number."""
+        with self._database.transaction() as db:
+            made = db.execute(
+                "INSERT INTO sweep (started_at, state, plan) VALUES (?, 'running', ?) RETURNING id",
+                (at, _canonical(plan)),
+            )
+            return _number(made)
+
+    def put_cell(self, sweep: int, key: str, result: Mapping[str, Any], *, at: float) -> bool:
+        """Keep a finished cell; False, with the first result kept, where the sweep has that cell already."""
+        with self._database.transaction() as db:
+            self._require(db.execute("UPDATE sweep SET state = state WHERE id = ?", (sweep,)), "sweep", sweep)
+            made = db.execute(
+                "INSERT INTO cell (sweep, key, done_at, result) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (sweep, key) DO NOTHING",
+                (sweep, key, at, _canonical(result)),
+            )
+            return made.rowcount == 1
+
+    def end_sweep(self, sweep: int, state: SweepState, *, at: float) -> None:
+        """Keep how a sweep ended."""
+        with self._database.transaction() as db:
+            changed = db.execute("UPDATE sweep SET state = ?, ended_at = ? WHERE id = ?", (state, at, sweep))
+            self._require(changed, "sweep", sweep)
+
+    def unfinished_sweep(self, plan: Mapping[str, Any]) -> Sweep | None:
+        """The newest sweep with this very plan that is not done, with its cells, so that it can be resumed."""
+        rows = self._database.rows(
+            "SELECT * FROM sweep WHERE state != 'done' AND plan = ? ORDER BY id DESC LIMIT 1",
+            (_canonical(plan),),
+        )
+        return self._sweep_of(rows[0]) if rows else None
+
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """Every sweep with its cells, the newest first."""
+        return tuple(
+            self._sweep_of(row) for row in self._database.rows("SELECT * FROM sweep ORDER BY id DESC")
+        )
+
+    def prune(self, *, keep: int | None = None, before: float | None = None) -> tuple[int, int]:
+        """Remove all but the newest `keep` runs and sweeps, and what started before that time (since 1970).
+
+        Returns how many runs and sweeps went. The space is given back.
+        """
+        if not self._database.exists():
+            return 0, 0
+        gone = []
+        with self._database.transaction() as db:
+            for table in ("run", "sweep"):
+                removed = db.execute(
+                    f"DELETE FROM {table} WHERE started_at < :before OR id NOT IN"  # noqa: S608  from above
+                    f" (SELECT id FROM {table} ORDER BY started_at DESC, id DESC LIMIT :keep)",
+                    {"before": before, "keep": -1 if keep is None else keep},
+                )
+                gone.append(removed.rowcount)
+        return gone[0], gone[1]
+
+    def _run_of(self, row: sqlite3.Row) -> Run:
+        names = ("id", "started_at", "ended_at", "failure")
+        run: Run = self._value(Run, row, names, ("conditions", "summary"))
+        return run
+
+    def _sweep_of(self, row: sqlite3.Row) -> Sweep:
+        cells = self._database.rows("SELECT * FROM cell WHERE sweep = ? ORDER BY id", (row["id"],))
+        found = [self._value(SweepCell, cell, ("key", "done_at"), ("result",)) for cell in cells]
+        names = ("id", "state", "started_at", "ended_at")
+        sweep: Sweep = self._value(Sweep, row, names, ("plan",), cells=found)
+        return sweep
+
+    def _value(
+        self, kind: type[Any], row: sqlite3.Row, plain: Sequence[str], texts: Sequence[str], **more: Any
+    ) -> Any:
+        try:
+            data = {name: row[name] for name in plain} | {name: json.loads(row[name]) for name in texts}
+            return _adapters()[kind].validate_python(data | more)
+        except (ValueError, TypeError, RecursionError) as error:
+            what = f"{kind.__name__} {row['id']} cannot be understood"
+            raise StoreError(self._database.damaged(what)) from error
+
+    def _text(self, kind: type[Any], value: Any) -> str:
+        """The value as JSON that reads back as the same value."""
+        try:
+            text: str = _adapters()[kind].dump_json(value).decode()
+            _adapters()[kind].validate_json(text)
+        except ValueError as error:
+            reason = plain_line(str(error).splitlines()[0], 100)
+            raise StoreError(f"{self._database.path}: this result cannot be kept: {reason}") from error
+        return text
+
+    def _require(self, changed: sqlite3.Cursor, what: str, number: int) -> None:
+        if changed.rowcount != 1:
+            raise StoreError(f"{self._database.path}: holds no {what} {number} any more; it was pruned")
+
+
+def _number(made: sqlite3.Cursor) -> int:
+    return int(made.fetchall()[0]["id"])
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+@cache
+def _adapters() -> Mapping[type, TypeAdapter[Any]]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  not needed for the first frame
+
+    return {kind: TypeAdapter(kind) for kind in (Run, RunConditions, RunSummary, Sweep, SweepCell)}

@@ -1,0 +1,200 @@
+"""What is measured is kept while it is measured, and a store that fails costs no measurement."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Failure, Script, ScriptedServer
+
+from spectui.core.profile import (
+    BaselineSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
+from spectui.core.snapshot import Cost, Source
+from spectui.errors import StoreError
+from spectui.lab.launcher import Launcher
+from spectui.lab.measure import Measurement, Measurer, Order, bet_to_json
+from spectui.lab.recording import RunRecord
+from spectui.store.baselines import BaselineStore
+from spectui.store.records import RunConditions, RunSummary
+from spectui.store.results import STEPS, ResultStore
+
+
+@dataclass
+class Watched(ResultStore):
+    """A real store that also notes the summaries it is given, and fails from the change on that a test names."""
+
+    path: Path
+    fails_at: int = 1000
+    seen: list[RunSummary] = field(default_factory=list)
+    changes: int = 0
+
+    def __post_init__(self) -> None:
+        ResultStore.__init__(self, self.path)
+
+    def _count(self) -> None:
+        self.changes += 1
+        if self.changes >= self.fails_at:
+            raise StoreError("the disk is full")
+
+    def begin_run(self, conditions: RunConditions, *, at: float) -> int:
+        self._count()
+        return super().begin_run(conditions, at=at)
+
+    def update_run(self, run: int, summary: RunSummary) -> None:
+        self._count()
+        self.seen.append(summary)
+        super().update_run(run, summary)
+
+    def end_run(self, run: int, summary: RunSummary, **how: Any) -> None:
+        self._count()
+        super().end_run(run, summary, **how)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Watched:
+    return Watched(tmp_path / "results.sqlite3")
+
+
+def measurer(store: ResultStore, tmp_path: Path, said: list[str]) -> Measurer:
+    return Measurer(
+        launcher=Launcher(environ={}),
+        store=BaselineStore(tmp_path / "b.json"),
+        results=store,
+        progress=said.append,
+    )
+
+
+def profile_of(server: ScriptedServer, **traffic: Any) -> TuningProfile:
+    return TuningProfile(
+        server=ServerSettings(url=server.url),
+        speculation=SpeculationSettings(mode="draft-simple", draft_length=4),
+        traffic=TrafficSettings(**{"max_tokens": 40, "warmup": 0, **traffic}),
+        baseline=BaselineSettings(tokens_per_second=40.0),
+    )
+
+
+async def measured(
+    store: ResultStore, tmp_path: Path, script: Script, said: list[str] | None = None, **traffic: Any
+) -> Measurement:
+    async with ScriptedServer(script) as server:
+        order = Order(workloads=("code", "prose"), requests=4, baseline=True)
+        return await measurer(store, tmp_path, said if said is not None else []).measure(
+            profile_of(server, **traffic), order
+        )
+
+
+async def test_each_workload_is_a_run_with_the_numbers_that_are_printed(
+    store: Watched, tmp_path: Path
+) -> None:
+    result = await measured(store, tmp_path, Script(k=4, alpha=0.7))
+    prose, code = store.runs()
+    for run, name in ((code, "code"), (prose, "prose")):
+        bet = bet_to_json(result.bets[name])
+        summary = run.summary
+        assert run.conditions.profile.traffic.workload == name
+        assert run.conditions.profile.speculation.draft_length == 4
+        assert run.conditions.build == "b10434"
+        assert (run.conditions.argv, run.conditions.binary, run.conditions.machine) == ((), None, None)
+        assert run.ended_at is not None
+        assert run.ended_at >= run.started_at
+        assert run.failure is None
+        assert (summary.requests, summary.tokens, summary.drafted) == (4, bet["tokens"], bet["drafted"])
+        assert summary.tokens_per_second is not None
+        assert summary.tokens_per_second.value == bet["tokens_per_second"]
+        assert summary.tokens_per_second.low is not None
+        assert summary.alpha == result.bets[name].alpha
+        assert list(summary.survival) == bet["survival"]
+        assert summary.speedup_actual == result.bets[name].speedup_actual
+        assert summary.costs == result.bets[name].costs
+        assert summary.costs.t1_ms == Cost(value=25.0, source=Source.GIVEN)
+        assert summary.round_cost == bet["round_cost"]
+
+
+async def test_every_request_is_kept_as_it_ends(store: Watched, tmp_path: Path) -> None:
+    await measured(store, tmp_path, Script(k=4, rate=400.0))
+    assert [s.requests for s in store.seen] == [1, 2, 3, 4] * 2
+    assert [s.tokens for s in store.seen] == [39, 78, 117, 156] * 2
+
+
+async def test_several_streams_are_kept_with_their_joint_speed(store: Watched, tmp_path: Path) -> None:
+    await measured(store, tmp_path, Script(k=4, rate=200.0, slots=2), concurrency=2)
+    last = store.runs()[0].summary
+    early = [s for s in store.seen if s.requests == 3][-1]
+    assert last.tokens_per_second is not None
+    assert early.tokens_per_second is not None
+    assert early.pass_ms is not None
+    one_stream = 1000 * early.tokens / early.passes / early.pass_ms
+    assert early.tokens_per_second.value > 1.1 * one_stream
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 6])
+async def test_a_store_that_fails_is_said_once_a_run_and_costs_nothing(
+    store: Watched, tmp_path: Path, fails_at: int
+) -> None:
+    store.fails_at = fails_at
+    said: list[str] = []
+    result = await measured(store, tmp_path, Script(k=4, rate=400.0), said)
+    assert [bet.requests for bet in result.bets.values()] == [4, 4]
+    assert result.failure is None
+    assert said.count("this result is not kept: the disk is full") == 2
+
+
+async def test_a_file_of_a_newer_spectui_is_said_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "results.sqlite3"
+    ResultStore(file, steps=(*STEPS, ())).begin_run(RunConditions(profile=TuningProfile()), at=1.0)
+    before = file.read_bytes()
+    said: list[str] = []
+    result = await measured(ResultStore(file), tmp_path, Script(k=4), said)
+    assert [bet.requests for bet in result.bets.values()] == [4, 4]
+    assert sum("was written by a newer spectui" in line for line in said) == 2
+    assert file.read_bytes() == before
+
+
+async def test_a_server_that_dies_leaves_its_run_with_the_reason(store: Watched, tmp_path: Path) -> None:
+    result = await measured(store, tmp_path, Script(k=4, failure=Failure.CUT, after=20))
+    (run,) = store.runs()
+    assert run.failure == str(result.failure)
+    assert run.ended_at is not None
+    assert run.summary.requests == result.bets["code"].requests
+
+
+async def test_an_interrupted_run_says_so(store: Watched, tmp_path: Path) -> None:
+    said: list[str] = []
+    begun = asyncio.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith("code: 1 of"):
+            begun.set()
+
+    async with ScriptedServer(Script(k=4, rate=200.0)) as server:
+        work = measurer(store, tmp_path, said)
+        work._progress = say
+        order = Order(workloads=("code",), requests=1000)
+        task = asyncio.create_task(work.measure(profile_of(server), order))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    (run,) = store.runs()
+    assert run.failure == "interrupted"
+    assert run.summary.requests >= 1
+
+
+async def test_changes_that_come_faster_than_the_disk_are_joined(store: Watched) -> None:
+    record = RunRecord(store, say=lambda _: None, clock=lambda: 5.0)
+    await record.begin(RunConditions(profile=TuningProfile()))
+    for requests in range(1, 100):
+        record.update(RunSummary(requests=requests))
+    await record.end(RunSummary(requests=100))
+    (run,) = store.runs()
+    assert (run.summary.requests, run.started_at, run.ended_at) == (100, 5.0, 5.0)
+    assert len(store.seen) < 99
