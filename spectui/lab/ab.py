@@ -6,16 +6,20 @@ machine's drift then meets both alike, and what a start brings along is noise of
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from spectui.core.compare import Comparison, Pair, Reading, compare_together
+from spectui.core.duel import ArmName
 from spectui.core.looks import Ended, Looks, Reason
 from spectui.core.lossless import Divergence, first_divergence
 from spectui.core.passes import in_cycles
 from spectui.core.profile import TuningProfile
+from spectui.core.segment import SpeedEstimate
+from spectui.core.snapshot import BetView
 from spectui.errors import SpectuiError
 from spectui.lab.arms import Arm
 from spectui.lab.fitting import obstacle
@@ -102,6 +106,16 @@ class AbResult:
         return compare_together(self.pairs, error=min(e.error for e in self.ended.values()))
 
 
+class Watcher:
+    """Told where a run is; this one looks away. What it does in `block` holds the run up, so it is quick."""
+
+    def turn(self, arm: ArmName) -> None:
+        """An arm takes its turn."""
+
+    async def block(self, run: AbRun, workload: str, result: AbResult) -> None:
+        """Both arms answered the same prompts once more; `result` goes on growing."""
+
+
 class AbRun:
     """Compares two arms; ends every server that it started."""
 
@@ -113,6 +127,7 @@ class AbRun:
         launcher: Launcher,
         api_keys: tuple[str | None, str | None] = (None, None),
         progress: Progress = lambda _line: None,
+        watcher: Watcher | None = None,
         machine: MachineMonitor | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -123,6 +138,7 @@ class AbRun:
         self._b = Arm(b, launcher=launcher, api_key=api_keys[1], progress=progress)
         self._launcher = launcher
         self._progress = progress
+        self._watcher = watcher or Watcher()
         self._machine = machine or MachineMonitor()
         self._clock = clock
         self._together = True
@@ -187,10 +203,11 @@ class AbRun:
                 result.take(name, block, a, b)
                 sent, block = sent + len(prompts), block + 1
                 self._progress(f"{name}: {sent} of at most {planned} prompts")
+                await self._watcher.block(self, name, result)
                 last = Reason.PAIRS if sent >= planned else None
                 if until is not None and 2 * self._clock() - began > until:
                     last = last or Reason.BUDGET
-                if (end := looks.after(pairs, last=last)) is not None:
+                if (end := await asyncio.to_thread(looks.after, pairs, last=last)) is not None:
                     result.ended[name] = end
         except SpectuiError:
             if (end := looks.after(pairs, last=Reason.FAILED)) is not None:
@@ -212,6 +229,7 @@ class AbRun:
     async def _turn(
         self, arm: Arm, workload: Workload, warmup: Sequence[Prompt], prompts: Sequence[Prompt]
     ) -> Answers:
+        self._watcher.turn("a" if arm is self._a else "b")
         if self._together:
             return await arm.turn(workload, prompts)
         await arm.open(workload)
@@ -221,11 +239,20 @@ class AbRun:
         finally:
             await arm.close(workload.name)
 
-    def _conclude(self, workload: str) -> None:
+    def bets(self, workload: str) -> tuple[BetView | None, BetView | None]:
+        """What both arms have shown so far; None before an arm's first turn."""
+        a = self._a.bet(workload, *self._plain(self._b, workload))
+        return a, self._b.bet(workload, *self._plain(self._a, workload))
+
+    def _plain(self, arm: Arm, workload: str) -> tuple[SpeedEstimate | None, str]:
         """An arm without speculation on the same target is what the other's bet is measured against."""
-        for arm, other, name in ((self._a, self._b, "arm b"), (self._b, self._a, "arm a")):
-            plain = other.speed(workload) if other.is_plain_side_of(arm) else None
-            arm.conclude(workload, plain, name if plain else "")
+        name, other = ("arm a", self._b) if arm is self._a else ("arm b", self._a)
+        plain = arm.speed(workload) if arm.is_plain_side_of(other) else None
+        return plain, name if plain else ""
+
+    def _conclude(self, workload: str) -> None:
+        for arm, other in ((self._a, self._b), (self._b, self._a)):
+            arm.conclude(workload, *self._plain(other, workload))
 
 
 def same_traffic(a: TuningProfile, b: TuningProfile) -> TuningProfile:

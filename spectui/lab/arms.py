@@ -11,6 +11,7 @@ from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
+from spectui.core.snapshot import BetView
 from spectui.errors import SpectuiError
 from spectui.lab.collect import Collector
 from spectui.lab.launcher import Launcher
@@ -118,17 +119,23 @@ class Arm:
         recorder = self._recorders.get(workload)
         return recorder.segment.speed() if recorder else None
 
-    def conclude(self, workload: str, baseline: SpeedEstimate | None, source: str) -> None:
-        """Take what a workload yielded into the measurement."""
+    def bet(self, workload: str, baseline: SpeedEstimate | None, source: str) -> BetView | None:
+        """The bet on a workload as far as it was measured; None before its first turn."""
         recorder = self._recorders.get(workload)
         if recorder is None:
-            return
+            return None
         if self._open and self._server is not None:
             self._account(workload, self._server)
-        self.measurement.bets[workload] = recorder.segment.bet(
+        return recorder.segment.bet(
             baseline=baseline, baseline_source=source, drafting=self._drafting.get(workload)
         )
-        self.measurement.judge(workload, recorder.segment.profile, self._server)
+
+    def conclude(self, workload: str, baseline: SpeedEstimate | None, source: str) -> None:
+        """Take what a workload yielded into the measurement."""
+        bet = self.bet(workload, baseline, source)
+        if bet is not None:
+            self.measurement.bets[workload] = bet
+            self.measurement.judge(workload, self._recorders[workload].segment.profile, self._server)
 
     def is_plain_side_of(self, other: Arm) -> bool:
         """Whether this arm is what the other's bet is measured against: the same target without speculation."""

@@ -24,10 +24,10 @@ class Operations:
         """Whether an operation runs or waits."""
         return bool(self._tasks)
 
-    def urgent(self, work: Work) -> None:
-        """Cancel what runs or waits, then run this."""
+    def urgent(self, work: Work) -> asyncio.Task[None]:
+        """Cancel what runs or waits, then run this; returns what ends when it has, however it ended."""
         self._cancel_all()
-        self._begin(work)
+        return self._begin(work)
 
     def patient(self, work: Work) -> None:
         """Run this when everything before it has ended."""
@@ -43,10 +43,11 @@ class Operations:
         self._cancel_all()
         await self.settled()
 
-    def _begin(self, work: Work) -> None:
+    def _begin(self, work: Work) -> asyncio.Task[None]:
         task = asyncio.create_task(self._run(work), name="operation")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _run(self, work: Work) -> None:
         async with self._lock:

@@ -20,6 +20,7 @@ from spectui.tui.screens.baseline import BaselineScreen, GivenBaseline
 from spectui.tui.screens.command import CommandScreen
 from spectui.tui.screens.confirm import ConfirmScreen
 from spectui.tui.screens.drafts import DraftScreen
+from spectui.tui.screens.duel import DuelScreen
 from spectui.tui.screens.picker import Choice, PickerScreen
 from spectui.tui.screens.profiles import LoadScreen, SaveScreen
 from spectui.tui.text import shown, speed
@@ -157,6 +158,11 @@ class ActionScreen(Screen[None]):
     def _baseline_given(self, given: GivenBaseline | None) -> None:
         if given is not None:
             self._controller.give_baseline(tokens_per_second=given.tokens_per_second, url=given.url)
+
+    def action_duel(self) -> None:
+        """Open the A/B screen; nothing is started by that."""
+        self._controller.duel.open()
+        self.app.push_screen(DuelScreen(self._controller))
 
     # Settings.
 

@@ -15,11 +15,12 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
+from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
 from spectui.errors import SpectuiError
 from spectui.tui.controller import Controller
-from spectui.tui.keys import DASHBOARD
-from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.keys import DASHBOARD, DUEL, DUEL_GROUP
+from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.help import HelpScreen
 from spectui.tui.screens.welcome import WelcomeScreen
@@ -41,6 +42,7 @@ class SpectuiApp(App[None]):
 
     snapshot: var[Snapshot] = var(Snapshot())
     drafts: var[tuple[DraftOption, ...]] = var(())
+    duel: var[DuelView] = var(DuelView())
 
     def __init__(self, controller: Controller, *, welcome: bool = False) -> None:
         super().__init__()
@@ -70,6 +72,10 @@ class SpectuiApp(App[None]):
     @on(SnapshotReady)
     def _take(self, message: SnapshotReady) -> None:
         self.snapshot = message.snapshot
+
+    @on(DuelReady)
+    def _take_duel(self, message: DuelReady) -> None:
+        self.duel = message.view
 
     @on(DraftsReady)
     def _take_drafts(self, message: DraftsReady) -> None:
@@ -102,7 +108,8 @@ class SpectuiApp(App[None]):
 
     def action_help(self) -> None:
         """Keys and glossary."""
-        self.push_screen(HelpScreen(DASHBOARD))
+        duel = [binding for binding in DUEL if binding.group is DUEL_GROUP]
+        self.push_screen(HelpScreen([*DASHBOARD, *duel]))
 
     async def action_quit(self) -> None:
         """Stop our server first. Asked a second time, leave at once."""

@@ -13,24 +13,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
-from spectui.core.snapshot import (
-    DraftOption,
-    ServerState,
-    ServerView,
-    SettingsView,
-    Snapshot,
-)
+from spectui.core.snapshot import DraftOption, ServerState, ServerView, SettingsView, Snapshot
 from spectui.core.verdict import Verdict
 from spectui.errors import SpectuiError
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
+from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from spectui.lab.lending import LendingSession
     from spectui.lab.machine import MachineMonitor
     from spectui.lab.reading import SnapshotReader
-    from spectui.lab.session import Session
     from spectui.store.paths import Folders
 
 _TICK_SECONDS: Final = 0.4
@@ -60,7 +55,7 @@ class SessionController:
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._sink: Sink = lambda _message: None
-        self._session: Session | None = None
+        self._session: LendingSession | None = None
         self._reader: SnapshotReader | None = None
         self._folders: Folders | None = None
         self._monitor: MachineMonitor | None = None
@@ -69,6 +64,12 @@ class SessionController:
         self._ticker: asyncio.Task[None] | None = None
         self._opening_lock = asyncio.Lock()
         self._closing = False
+        self.duel = SessionDuel(
+            lambda: self._session,
+            load=self.load_profile,
+            where=self._where,
+            key_of=self._key_of,
+        )
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
@@ -76,7 +77,7 @@ class SessionController:
         gc.collect()
         gc.freeze()
         gc.enable()
-        self._sink = sink
+        self._sink = self.duel.sink = sink
         self._show_opening()
         self._spawn(self._begin())
 
@@ -262,15 +263,15 @@ class SessionController:
     async def _open(
         self, profile: TuningProfile, *, name: str | None, traffic: bool, baseline_first: bool = False
     ) -> None:
+        from spectui.lab.lending import LendingSession  # noqa: PLC0415
         from spectui.lab.preview import PreviewKeeper  # noqa: PLC0415
         from spectui.lab.reading import SnapshotReader  # noqa: PLC0415
-        from spectui.lab.session import Session  # noqa: PLC0415
 
         async with self._opening_lock:
             await self._close_session()
             if self._closing:
                 return
-            session = Session(
+            session = LendingSession(
                 profile,
                 folders=self._where(),
                 environ=self._opening.environ or None,
@@ -322,7 +323,7 @@ class SessionController:
             self._session.apply_now(change)
             self._report()
 
-    def _command(self, command: Callable[[Session], None]) -> None:
+    def _command(self, command: Callable[[LendingSession], None]) -> None:
         if self._session is None:
             return
         try:

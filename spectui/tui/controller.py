@@ -13,11 +13,12 @@ from typing import Protocol
 
 from textual.message import Message
 
+from spectui.core.duel import ArmName
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import DraftOption
 
 Sink = Callable[[Message], object]
-"""Where the controller puts SnapshotReady, DraftsReady and Notice."""
+"""Where the controller puts SnapshotReady, DuelReady, DraftsReady and Notice."""
 
 ProfileChange = Callable[[TuningProfile], TuningProfile]
 """A pure function from the staged profile to the next one."""
@@ -33,8 +34,31 @@ class ProfileOption:
     """Why it cannot be loaded; empty when it can."""
 
 
+class DuelController(Protocol):
+    """Commands of the A/B screen; what becomes of them comes as DuelReady."""
+
+    def open(self) -> None:
+        """Choose the arms anew, unless a run goes on or was about the same two. Nothing is started or sent."""
+
+    async def choose(self, name: str) -> None:
+        """Make the profile of this name or path arm B."""
+
+    async def start(self) -> None:
+        """Check both arms, end our own server or the traffic, and compare; what ran comes back afterwards."""
+
+    def stop(self) -> None:
+        """End the run and its servers."""
+
+    async def apply(self, arm: ArmName) -> str:
+        """Stage an arm's settings; returns what remains to be done, as a sentence."""
+
+
 class Controller(Protocol):
     """Commands of the dashboard."""
+
+    @property
+    def duel(self) -> DuelController:
+        """The A/B screen's part."""
 
     def start(self, sink: Sink) -> None:
         """Begin to work and to report to `sink`. Called once, after the first frame."""

@@ -12,6 +12,7 @@ MEASURE: Final = Binding.Group("measure", compact=True)
 SERVER: Final = Binding.Group("server", compact=True)
 VIEW: Final = Binding.Group("view", compact=True)
 FILES: Final = Binding.Group("profiles", compact=True)
+DUEL_GROUP: Final = Binding.Group("on the A/B screen", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
 
 
@@ -37,6 +38,18 @@ def _key(
     )
 
 
+_GENERAL: Final = (
+    Binding(
+        "question_mark",
+        "app.help",
+        "help",
+        tooltip="Keys, glossary",
+        id="help",
+        group=GENERAL,
+    ),
+    Binding("q", "app.quit", "quit", tooltip="Stop our server and leave", id="quit", group=GENERAL),
+)
+
 DASHBOARD: Final = [
     _key("r", "restart", "restart", "Restart the server with the staged settings", SERVER, show=True),
     _key("B", "apply_best", "best", "Apply the recommended settings and restart", SERVER, show=True),
@@ -46,6 +59,7 @@ DASHBOARD: Final = [
     ),
     _key("b", "baseline", "baseline", "Measure plain speed on the same prompts", MEASURE, show=True),
     _key("v", "probe", "probe", "Measure what checking n tokens in one pass costs", MEASURE),
+    _key("a", "duel", "A/B", "Compare two configurations on the same prompts, side by side", MEASURE),
     _key("n", "mode", "mode", "Choose how tokens are drafted, or off", SETTINGS),
     _key("d", "draft", "draft", "Choose the draft model", SETTINGS),
     _key(
@@ -75,14 +89,21 @@ DASHBOARD: Final = [
     _key("x", "command", "command", "Show the staged command line whole", VIEW),
     _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
     _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
-    Binding(
-        "question_mark",
-        "app.help",
-        "help",
-        tooltip="Keys, glossary",
-        id="help",
-        group=GENERAL,
-    ),
-    Binding("q", "app.quit", "quit", tooltip="Stop our server and leave", id="quit", group=GENERAL),
+    *_GENERAL,
 ]
 """Bindings of the main screen."""
+
+DUEL: Final = [
+    _key(
+        "space", "run", "start/stop", "Compare A and B, or end that", DUEL_GROUP, display="\u2423", show=True
+    ),
+    _key("l", "choose", "B from a profile", "Take a saved profile as B", DUEL_GROUP, show=True),
+    _key("1,left", "mark('a')", "A", "Choose A", DUEL_GROUP, show=True),
+    _key("2,right", "mark('b')", "B", "Choose B", DUEL_GROUP, show=True),
+    _key(
+        "enter", "apply", "apply", "Stage the arm that is chosen, else the faster one", DUEL_GROUP, show=True
+    ),
+    _key("escape,a", "back", "back", "Back to the dashboard; a run goes on", DUEL_GROUP, show=True),
+    *_GENERAL,
+]
+"""Bindings of the A/B screen."""

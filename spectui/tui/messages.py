@@ -1,4 +1,4 @@
-"""What the controller tells the dashboard: one snapshot per tick, the drafts it found, and short notices.
+"""What the controller tells the dashboard: snapshots, the state of an A/B run, the drafts it found, and notices.
 
 Apart from the controller's interface, so that widgets and screens may import it without a cycle.
 """
@@ -9,6 +9,7 @@ from typing import Literal
 
 from textual.message import Message
 
+from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
 
 Severity = Literal["information", "warning", "error"]
@@ -32,6 +33,18 @@ class DraftsReady(Message):
     def __init__(self, drafts: tuple[DraftOption, ...]) -> None:
         super().__init__()
         self.drafts = drafts
+
+
+class DuelReady(Message):
+    """A new instant of the A/B run. A later one replaces an earlier one that was not handled yet."""
+
+    def __init__(self, view: DuelView) -> None:
+        super().__init__()
+        self.view = view
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest is worth a repaint."""
+        return isinstance(message, DuelReady)
 
 
 class Notice(Message):

@@ -9,6 +9,8 @@ from typing import Any
 
 from textual.message import Message
 
+from spectui.core.duel import ArmName, ArmView, DuelState, DuelView, OutputsView
+from spectui.core.lossless import Divergence
 from spectui.core.profile import (
     SamplingSettings,
     ServerSettings,
@@ -40,7 +42,7 @@ from spectui.core.snapshot import (
 from spectui.core.verdict import Change, Finding, Group, Outcome, Verdict
 from spectui.errors import ProfileError, SpectuiError
 from spectui.tui.controller import ProfileOption
-from spectui.tui.messages import SnapshotReady
+from spectui.tui.messages import DuelReady, SnapshotReady
 
 MODES = (
     "off",
@@ -390,6 +392,76 @@ def silent() -> Snapshot:
     )
 
 
+def duel(state: DuelState = DuelState.READY) -> DuelView:
+    """Length 16 against 4 on prose, at the beginning, on the way, or decided."""
+    a, b = losing(), winning()
+    other = PROFILE.with_speculation(draft_length=4).with_server(threads=4)
+    view = DuelView(
+        a=ArmView(profile=PROFILE, name="running"), b=ArmView(profile=other, name="staged"), state=state
+    )
+    if state in {DuelState.READY, DuelState.STARTING}:
+        return view
+    seen = replace(
+        view,
+        a=ArmView(profile=PROFILE, name="running", bet=a.bet),
+        b=ArmView(profile=other, name="staged", bet=b.bet),
+        pairs=12,
+        ratio=Estimate(value=3.61, low=3.42, high=3.81),
+        outputs=OutputsView(compared=12, different=0),
+    )
+    if state is not DuelState.ENDED:
+        return replace(
+            seen, turn="b" if state is DuelState.RUNNING else None, note="code: 12 of at most 24 prompts"
+        )
+    return replace(
+        seen,
+        pairs=24,
+        faster="b",
+        sentence="B is 3.61x faster than A (3.42 to 3.81) on code, 24 prompts",
+        remarks=("the machine drifted, second half against first: A -6%, B -5%",),
+        outputs=OutputsView(
+            compared=24,
+            different=2,
+            prompt="code-17",
+            first=Divergence(57, "    return left + right", "    return [*left, *right]"),
+        ),
+    )
+
+
+class FakeDuel:
+    """The A/B screen's part; `show` sends a view."""
+
+    def __init__(self, controller: FakeController) -> None:
+        self._controller = controller
+        self.view = duel()
+
+    def show(self, view: DuelView) -> None:
+        self.view = view
+        if self._controller.sink is not None:
+            self._controller.sink(DuelReady(view))
+
+    def open(self) -> None:
+        self._controller.calls.append(("duel",))
+        self.show(self.view)
+
+    async def choose(self, name: str) -> None:
+        self._controller.calls.append(("choose", name))
+
+    async def start(self) -> None:
+        self._controller.calls.append(("start_duel",))
+        if self._controller.fail:
+            raise self._controller.fail
+
+    def stop(self) -> None:
+        self._controller.calls.append(("stop_duel",))
+
+    async def apply(self, arm: ArmName) -> str:
+        self._controller.calls.append(("apply_arm", arm))
+        if self._controller.fail:
+            raise self._controller.fail
+        return f"{arm.upper()} is staged: r restarts with it"
+
+
 class FakeController:
     """Keeps calls as (name, arguments); `stage` and the immediate settings come back as a snapshot."""
 
@@ -400,6 +472,7 @@ class FakeController:
         self.draft_options = DRAFTS
         self.profiles = PROFILES
         self.fail: SpectuiError | None = None
+        self.duel = FakeDuel(self)
 
     @property
     def staged(self) -> TuningProfile:

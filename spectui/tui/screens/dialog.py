@@ -33,12 +33,16 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
         """The box around the parts."""
         box = Vertical(*self.parts(), id="dialog")
         box.border_title = self.dialog_title()
-        box.border_subtitle = self.HINT
+        box.border_subtitle = self.dialog_hint()
         yield box
 
     def dialog_title(self) -> str:
         """The title, safe to show."""
         return self.TITLE_TEXT
+
+    def dialog_hint(self) -> str:
+        """What the keys do."""
+        return self.HINT
 
     def action_cancel(self) -> None:
         """Close without a choice."""

@@ -76,16 +76,30 @@ class SaveScreen(Dialog[str]):
 
 
 class LoadScreen(Dialog[str]):
-    """Gives the name of the chosen profile."""
+    """Gives the name of the chosen profile. title, hint: what choosing one does."""
 
-    TITLE_TEXT = "load profile"
-    HINT = "enter loads and starts it, esc closes"
-
-    def __init__(self, controller: Controller, *, current: str | None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        current: str | None,
+        title: str = "load profile",
+        hint: str = "enter loads and starts it, esc closes",
+    ) -> None:
         super().__init__()
         self._controller = controller
         self._current = current
+        self._title_text = title
+        self._hint = hint
         self._options: tuple[ProfileOption, ...] = ()
+
+    def dialog_title(self) -> str:
+        """The title."""
+        return self._title_text
+
+    def dialog_hint(self) -> str:
+        """The hint."""
+        return self._hint
 
     def parts(self) -> Iterable[Widget]:
         """State and list."""

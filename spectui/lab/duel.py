@@ -1,0 +1,174 @@
+"""A/B runs for somebody who watches: each step of a run -> one immutable DuelView.
+
+Apart from the experiment, which knows no screen. What is computed for the eye is computed in a thread, between two
+blocks, when no answer is being timed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from spectui.core.compare import Comparison, Drift, Winner, compare, sentence
+from spectui.core.duel import ArmName, DuelState, DuelView, OutputsView
+from spectui.core.plain import counted, plain_line
+from spectui.core.snapshot import BetView, Estimate
+from spectui.errors import SpectuiError
+from spectui.lab.ab import AbOrder, AbResult, AbRun, Outputs, Watcher
+from spectui.lab.launcher import Launcher
+from spectui.lab.machine import MachineMonitor
+
+OnView: TypeAlias = Callable[[DuelView], object]
+
+
+class Duel(Watcher):
+    """One run of the two arms of `view`. `on_view` gets every new view; one task runs it, cancelling it ends it."""
+
+    def __init__(
+        self,
+        view: DuelView,
+        *,
+        launcher: Launcher,
+        on_view: OnView,
+        api_keys: tuple[str | None, str | None] = (None, None),
+        machine: MachineMonitor | None = None,
+    ) -> None:
+        if view.a is None or view.b is None:
+            raise ValueError("a run takes two arms")
+        self._arms = view.a, view.b
+        self.view = DuelView(a=replace(view.a, bet=BetView()), b=replace(view.b, bet=BetView()))
+        self._planned = view.planned
+        self._launcher = launcher
+        self._on_view = on_view
+        self._api_keys = api_keys
+        self._machine = machine
+
+    async def check(self) -> None:
+        """Make sure that both arms can be started, before anything is stopped for them. Raises SpectuiError."""
+        for arm in self._arms:
+            if not arm.profile.attached:
+                await self._launcher.plan(arm.profile)
+
+    async def run(self) -> None:
+        """Run to the end; what fails on the way is shown, not raised."""
+        self.show(state=DuelState.STARTING, planned=self._planned)
+        a, b = (arm.profile for arm in self._arms)
+        workload = a.traffic.workload
+        try:
+            run = AbRun(
+                a,
+                b,
+                launcher=self._launcher,
+                api_keys=self._api_keys,
+                progress=lambda line: self.show(note=plain_line(line, 500)),
+                watcher=self,
+                machine=self._machine,
+            )
+            result = await run.run(AbOrder(workloads=(workload,), pairs=self._planned))
+        except asyncio.CancelledError:
+            self.show(state=DuelState.STOPPED, turn=None, note="")
+            raise
+        except SpectuiError as error:
+            self.show(state=DuelState.FAILED, turn=None, note="", problem=plain_line(str(error)))
+        else:
+            await self._end(run, workload, result)
+
+    def stopping(self) -> None:
+        """Say that the servers of the run are being ended."""
+        self.show(state=DuelState.STOPPING, turn=None, note="ending the servers of the run")
+
+    def turn(self, arm: ArmName) -> None:
+        """An arm answers."""
+        if self.view.state is not DuelState.STOPPING:
+            self.show(state=DuelState.RUNNING, turn=arm)
+
+    async def block(self, run: AbRun, workload: str, result: AbResult) -> None:
+        """Show what there is so far."""
+        pairs = tuple(result.pairs[workload])
+        found, bets = await asyncio.to_thread(lambda: (compare(pairs), run.bets(workload)))
+        self._show_found(found, bets, result.outputs.get(workload))
+
+    def show(self, **changes: object) -> None:
+        """Hand over the view with these changes."""
+        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+        self._on_view(self.view)
+
+    async def _end(self, run: AbRun, workload: str, result: AbResult) -> None:
+        ended = result.ended.get(workload)
+        problem = plain_line(str(result.failure)) if result.failure else ""
+        self.view = replace(
+            self.view,
+            state=DuelState.FAILED if problem else DuelState.ENDED,
+            turn=None,
+            note="",
+            problem=problem,
+        )
+        if ended is None:
+            self._on_view(self.view)
+            return
+        winner = ended.result.verdict
+        self.view = replace(
+            self.view,
+            faster="a" if winner is Winner.A else "b" if winner is Winner.B else None,
+            sentence=sentence(ended.result, plain_line(workload)),
+        )
+        bets = await asyncio.to_thread(run.bets, workload)
+        self._show_found(
+            ended.result, bets, result.outputs.get(workload), short=result.short.get(workload, 0)
+        )
+
+    def _show_found(
+        self,
+        found: Comparison,
+        bets: tuple[BetView | None, BetView | None],
+        outputs: Outputs | None,
+        *,
+        short: int = 0,
+    ) -> None:
+        a, b = (replace(arm, bet=bet or BetView()) for arm, bet in zip(self._arms, bets, strict=True))
+        self.show(
+            a=a,
+            b=b,
+            pairs=found.pairs,
+            ratio=_estimate(found),
+            remarks=_remarks(found.drift, short),
+            outputs=_outputs(outputs),
+        )
+
+
+def _estimate(found: Comparison) -> Estimate | None:
+    return None if found.ratio is None else Estimate(value=found.ratio, low=found.low, high=found.high)
+
+
+def _remarks(drift: Drift, short: int) -> tuple[str, ...]:
+    said: list[str] = []
+    moved = [f"{name} {change.value - 1:+.0%}" for name, change in (("A", drift.a), ("B", drift.b)) if change]
+    if drift.machine:
+        said.append(f"the machine drifted, second half against first: {', '.join(moved)}")
+    if drift.result and drift.ratio is not None:
+        said.append(f"the ratio itself changed by {drift.ratio.value - 1:+.0%} on the way: repeat the run")
+    if short:
+        said.append(f"{counted(short, 'answer')} too short to time")
+    return tuple(said)
+
+
+def _outputs(outputs: Outputs | None) -> OutputsView | None:
+    if outputs is None or not outputs.compared:
+        return None
+    prompt, first = outputs.first or ("", None)
+    return OutputsView(
+        compared=outputs.compared, different=outputs.different, prompt=plain_line(prompt, 80), first=first
+    )
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """Wait until a task has cleaned up, also when whoever waits is cancelled, which cancels the task as well."""
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        if not task.cancelling():
+            task.cancel()
+        await asyncio.wait({task})
+        raise

@@ -1,0 +1,45 @@
+"""A session that steps aside: its server ends while something else needs the device, and comes back after it.
+
+Apart from the session's own commands, because what borrows the device is none of the session's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from spectui.core.snapshot import ServerState
+from spectui.lab.operations import Work
+from spectui.lab.session import Session
+
+_NOTE: Final = "the A/B run has the device; this server comes back after it"
+
+
+class LendingSession(Session):
+    """Lends its device. A newer command, such as a restart, takes it back: the borrower is cancelled."""
+
+    @property
+    def starting(self) -> bool:
+        """Whether its server is not ready yet, so that it is not known what would have to come back."""
+        return self.server is not None and self.server.state in {ServerState.STARTING, ServerState.LOADING}
+
+    def lend(self, work: Work) -> asyncio.Task[None]:
+        """End our own server, or only the traffic on another's; run `work`; go on with what ran.
+
+        Returns what ends when all of that has.
+        """
+        return self._operations.urgent(lambda: self._lend(work))
+
+    async def _lend(self, work: Work) -> None:
+        running = self.staging.running
+        own = running is not None and not running.attached
+        await (self._stop_server() if own else self._stop_traffic())
+        self.note = _NOTE
+        try:
+            await work()
+        finally:
+            self.note = ""
+        if own and running is not None:
+            await self._launch(running)
+        else:
+            await self._resume()

@@ -1,0 +1,162 @@
+"""The A/B screen's controller: its keys -> a run of the lab that borrows the session's device.
+
+Apart from the bridge, which owns the session. The lab is imported on first use, after the first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spectui.core.duel import ArmName, ArmView, DuelState, DuelView, differences
+from spectui.core.profile import TuningProfile
+from spectui.errors import SpectuiError, UsageError
+from spectui.tui.controller import Sink
+from spectui.tui.messages import DuelReady
+
+if TYPE_CHECKING:
+    from spectui.lab.duel import Duel
+    from spectui.lab.lending import LendingSession
+    from spectui.store.paths import Folders
+
+
+class SessionDuel:
+    """Implements DuelController over the session that `session` returns; None while there is none."""
+
+    def __init__(
+        self,
+        session: Callable[[], LendingSession | None],
+        *,
+        load: Callable[[str], Awaitable[None]],
+        where: Callable[[], Folders],
+        key_of: Callable[[TuningProfile], str | None],
+    ) -> None:
+        self.sink: Sink = lambda _message: None
+        """Where views go; set before the screen can open."""
+        self._session = session
+        self._load = load
+        self._where = where
+        self._key_of = key_of
+        self._view = DuelView()
+        self._picked: ArmView | None = None
+        self._picked_over: TuningProfile | None = None
+        self._duel: Duel | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """A is what runs; B what is staged where that differs, or the profile that was picked since."""
+        if not self._view.busy:
+            a, b = self._arms()
+            if not (_same(a, self._view.a) and _same(b, self._view.b)):
+                self._view = DuelView(a=a, b=b)
+        self.sink(DuelReady(self._view))
+
+    async def choose(self, name: str) -> None:
+        """Load a profile as arm B. Raises SpectuiError."""
+        from spectui.store import profiles  # noqa: PLC0415
+
+        loaded = await asyncio.to_thread(profiles.load, name, self._where())
+        if self._view.busy:
+            raise UsageError("the arms cannot change while they are compared: space stops that")
+        session = self._session()
+        self._picked = ArmView(profile=loaded.profile, name=loaded.name)
+        self._picked_over = session.staging.staged if session is not None else None
+        self._show(DuelView(a=self._arms()[0], b=self._picked))
+
+    async def start(self) -> None:
+        """Compare. Raises SpectuiError while an arm cannot be started; nothing was stopped then."""
+        from spectui.lab.duel import Duel  # noqa: PLC0415
+
+        session, view = self._session(), self._view
+        if view.busy:
+            return
+        if session is None or view.a is None:
+            raise UsageError("nothing runs yet that could be compared")
+        if view.b is None:
+            raise UsageError("there is no arm B yet: l takes a profile, or stage a change on the dashboard")
+        if not differences(view.a.profile, view.b.profile):
+            raise UsageError("both arms are the same: l takes another profile as B")
+        if session.starting:
+            raise UsageError("the server is still starting: compare when it runs")
+        keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
+        duel = Duel(view, launcher=session.launcher, on_view=self._show, api_keys=keys)
+        self._duel, self._task = duel, None
+        duel.show(state=DuelState.STARTING, note="checking both arms")
+        try:
+            await duel.check()
+        except SpectuiError as error:
+            duel.show(state=DuelState.FAILED, note="", problem=str(error))
+            return
+        if self._view.state is DuelState.STOPPING:
+            _settle(duel)
+            return
+        session.lend(lambda: self._run(duel)).add_done_callback(lambda _task: _settle(duel))
+
+    def stop(self) -> None:
+        """End the run; its servers are down when the view says that it stopped."""
+        if self._duel is None or not self._view.busy:
+            return
+        self._duel.stopping()
+        if self._task is not None and not self._task.cancelling():
+            self._task.cancel()
+
+    async def apply(self, arm: ArmName) -> str:
+        """Stage an arm, or load its profile where it is on a server that the session cannot become."""
+        chosen, session = self._view.arm(arm), self._session()
+        if self._view.busy:
+            raise UsageError("the run goes on: space stops it")
+        if chosen is None or session is None:
+            raise UsageError("there is nothing to apply")
+        profile = chosen.profile
+        if profile.server.url != session.staging.staged.server.url:
+            await self._load(chosen.name)
+            return f"{arm.upper()} is loaded: {chosen.name}"
+        session.stage(lambda p: replace(p, server=profile.server, speculation=profile.speculation))
+        session.apply_now(lambda p: p.with_sampling(temperature=profile.sampling.temperature))
+        if not session.staging.changes:
+            return f"{arm.upper()} is what runs"
+        return f"{arm.upper()} is staged: r restarts with it"
+
+    def _arms(self) -> tuple[ArmView | None, ArmView | None]:
+        session = self._session()
+        if session is None:
+            return None, None
+        staging = session.staging
+        if staging.running is None:
+            return ArmView(profile=staging.staged, name="staged"), self._picked
+        a = ArmView(profile=staging.running, name="running")
+        other = bool(staging.changes) and not staging.staged.attached
+        if other and (self._picked is None or staging.staged != self._picked_over):
+            return a, ArmView(profile=staging.staged, name="staged")
+        return a, self._picked
+
+    async def _run(self, duel: Duel) -> None:
+        from spectui.lab.duel import ended  # noqa: PLC0415
+
+        if duel.view.state is DuelState.STOPPING:
+            return
+        self._task = asyncio.create_task(duel.run(), name="ab")
+        await ended(self._task)
+        error = None if self._task.cancelled() else self._task.exception()
+        if error is not None:
+            duel.show(state=DuelState.FAILED, turn=None, note="", problem=f"spectui itself failed: {error!r}")
+            raise error
+
+    def _show(self, view: DuelView) -> None:
+        self._view = view
+        self.sink(DuelReady(view))
+
+
+def _same(one: ArmView | None, other: ArmView | None) -> bool:
+    """Whether two arms are one configuration, whatever was measured on them."""
+    if one is None or other is None:
+        return one is other
+    return one.profile == other.profile and one.name == other.name
+
+
+def _settle(duel: Duel) -> None:
+    """A run that a newer command took the device from before it could begin has stopped as well."""
+    if duel.view.busy:
+        duel.show(state=DuelState.STOPPED, turn=None, note="")

@@ -1,0 +1,189 @@
+"""One arm of the A/B screen: speed, bet and settings in one column, row by row beside its twin's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from spectui.core.duel import ArmName, ArmView, DuelView, differences
+from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
+from spectui.core.secrets import redacted
+from spectui.core.snapshot import BetView, Snapshot
+from spectui.tui.text import UNKNOWN, duration, fit, margin, model_name, number, shown, speed, times
+from spectui.tui.widgets.digits import big
+from spectui.tui.widgets.duel import DuelPanel
+from spectui.tui.widgets.panel import Line, Span, centred
+
+_LABEL: Final = 12
+_FIGURE: Final = 17
+
+
+class Setting(NamedTuple):
+    """One row: what it is called, the field it shows, and its value as written."""
+
+    label: str
+    field: str
+    value: str
+
+
+class ArmPanel(DuelPanel):
+    """Grows with its height: large figures and settings first, then more of the bet, then headings."""
+
+    def __init__(self, side: ArmName) -> None:
+        super().__init__(id=f"arm-{side}", classes="arm")
+        self._side: ArmName = side
+
+    def on_mount(self) -> None:
+        """Name the side."""
+        self._entitle()
+
+    def watch_duel(self) -> None:
+        """The title tells whose turn it is."""
+        self._entitle()
+        super().watch_duel()
+
+    def watch_chosen(self) -> None:
+        """The edge tells which arm is chosen."""
+        self.set_class((self.chosen or self.duel.faster) == self._side, "-chosen")
+        super().watch_chosen()
+
+    def _entitle(self) -> None:
+        arm = self.duel.arm(self._side)
+        name = f" {shown(arm.name)}" if arm is not None else ""
+        turn = ", answers now" if self.duel.turn == self._side else ""
+        self.border_title = f"{self._side.upper()}{name}{turn}".replace("[", "\\[")
+        self.set_class((self.chosen or self.duel.faster) == self._side, "-chosen")
+        self.set_class(self.duel.turn == self._side, "-turn")
+
+    def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
+        """The rows of both arms are the same ones, so that they stand side by side."""
+        arm = self.duel.arm(self._side)
+        if arm is None:
+            return centred("l takes a saved profile" if self._side == "b" else "nothing runs", width, height)
+        settings = _setting_lines(self.duel, self._side, width)
+        head, bet = _figures(arm, self.duel, width), _bet_rows(arm.bet, width)
+        spare = height - len(head) - len(settings)
+        if spare < 0:
+            head = [_row("tokens/s", speed(arm.bet.tokens_per_second), "", width)]
+            spare = height - len(head) - len(settings)
+        shown_rows = bet[: max(0, spare)]
+        spare -= len(shown_rows)
+        gaps: list[Line] = [()]
+        if spare >= 6:
+            return [
+                *gaps,
+                *head,
+                *gaps,
+                (Span("the bet", "faint"),),
+                *shown_rows,
+                *gaps,
+                (Span("settings", "faint"),),
+                *settings,
+            ]
+        return [*head, *(gaps if spare > 1 else []), *shown_rows, *(gaps if spare else []), *settings]
+
+
+def _figures(arm: ArmView, duel: DuelView, width: int) -> list[Line]:
+    value = speed(arm.bet.tokens_per_second)
+    style = "good" if duel.faster is not None and duel.arm(duel.faster) is arm else "strong"
+    field = _FIGURE if len(value) > 4 else _FIGURE - 4
+    unit = " tok/s" if width >= field + 6 else ""
+    return [
+        (
+            Span(row, style if value != UNKNOWN else "faint"),
+            Span(unit if index == 2 else "", "label"),
+        )
+        for index, row in enumerate(big(value, field))
+    ]
+
+
+def _bet_rows(bet: BetView, width: int) -> list[Line]:
+    """The most telling first: what does not fit is left out from the end."""
+    alpha, per_pass = bet.alpha, bet.tokens_per_pass
+    first, unit = duration(bet.time_to_first_token_ms)
+    return [
+        _row("tokens/pass", number(per_pass.value if per_pass else None), margin(per_pass), width),
+        _row("alpha", number(alpha.value if alpha else None), margin(alpha), width),
+        _row("first token", first.rjust(6), unit, width),
+        _row(
+            "actual",
+            times(bet.speedup_actual.value if bet.speedup_actual else None).rjust(7),
+            f"of {shown(bet.baseline_source)}" if bet.speedup_actual and bet.baseline_source else "",
+            width,
+        ),
+        _row("draft cost c", number(bet.c), "steps" if bet.c is not None else "", width),
+        _row("pass cost R", number(bet.pass_cost), "steps" if bet.pass_cost is not None else "", width),
+        _row("ratio", number(bet.acceptance_ratio), "", width),
+        _row("passes", f"{bet.passes:,}".rjust(6) if bet.passes else UNKNOWN.rjust(6), "", width),
+    ]
+
+
+def _row(label: str, value: str, note: str, width: int) -> Line:
+    room = width - _LABEL - len(value) - 2
+    unknown = value.strip() == UNKNOWN
+    return (
+        Span(label.ljust(_LABEL), "label"),
+        Span(value, "label" if unknown else "strong"),
+        Span(f"  {note}" if note and len(note) <= room and not unknown else "", "label"),
+    )
+
+
+def settings_of(profile: TuningProfile, others: Sequence[str]) -> list[Setting]:
+    """The usual settings, and behind them whatever else of `others` the arms differ in."""
+    rows = [
+        Setting("target", "server.model", model_name(profile.server.model or profile.server.url)),
+        Setting("mode", "speculation.mode", shown(profile.speculation.mode)),
+        Setting("draft", "speculation.draft_model", _draft(profile)),
+        Setting("length", "speculation.draft_length", _length(profile)),
+        Setting("p_min", "speculation.p_min", _p_min(profile)),
+        Setting("temperature", "sampling.temperature", f"{profile.sampling.temperature:.1f}"),
+    ]
+    usual = {"speculation.ngram_length", *(row.field for row in rows)}
+    for name in (name for name in others if name not in usual):
+        section, field = name.split(".")
+        value = getattr(getattr(profile, section), field)
+        rows.append(Setting(field.replace("_", " "), name, _written(value)))
+    return rows
+
+
+def _setting_lines(duel: DuelView, side: ArmName, width: int) -> list[Line]:
+    """An arm's settings, those that its twin has otherwise highlighted."""
+    arm, twin = duel.arm(side), duel.arm("b" if side == "a" else "a")
+    if arm is None:
+        return []
+    others = differences(arm.profile, twin.profile) if twin is not None else ()
+    mine = settings_of(arm.profile, others)
+    theirs = settings_of(twin.profile, others) if twin is not None else mine
+    return [
+        (
+            Span(fit(row.label, _LABEL - 1) + " ", "label"),
+            Span(fit(row.value, width - _LABEL), "warn" if row.value != other.value else "text"),
+        )
+        for row, other in zip(mine, theirs, strict=True)
+    ]
+
+
+def _p_min(profile: TuningProfile) -> str:
+    drafts = profile.speculation.mode != OFF and not is_ngram(profile.speculation.mode)
+    return f"{profile.speculation.p_min:.2f}" if drafts else UNKNOWN
+
+
+def _draft(profile: TuningProfile) -> str:
+    used = needs_draft_model(profile.speculation.mode)
+    return model_name(profile.speculation.draft_model) if used else UNKNOWN
+
+
+def _length(profile: TuningProfile) -> str:
+    spec = profile.speculation
+    if spec.mode == OFF:
+        return UNKNOWN
+    if is_ngram(spec.mode):
+        return str(spec.ngram_length) if spec.ngram_length is not None else "default"
+    return str(spec.draft_length)
+
+
+def _written(value: object) -> str:
+    """A setting's value as it is shown."""
+    if value is None or value == ():
+        return "default"
+    return shown(" ".join(redacted(value)) if isinstance(value, tuple) else str(value))

@@ -1,0 +1,69 @@
+"""The middle of the A/B screen: how much faster B is, how sure that is, how far the run is, what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectui.core.duel import DuelState, DuelView
+from spectui.core.snapshot import Snapshot
+from spectui.tui.text import interval, shown, times, wrap
+from spectui.tui.widgets.digits import big
+from spectui.tui.widgets.duel import DuelPanel
+from spectui.tui.widgets.panel import Line, Span
+
+
+class RatioPanel(DuelPanel):
+    """Large figures, the interval, a bar of pairs, and whether the outputs are the same."""
+
+    BORDER_TITLE = "B over A"
+
+    def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
+        """From the top as much as fits."""
+        duel = self.duel
+        lines = [*_figures(duel, width), *_interval(duel, width), (), *_pairs(duel, width), ()]
+        lines += _outputs(duel, width)
+        return ([()] if height > len(lines) + 2 else []) + lines
+
+
+def _figures(duel: DuelView, width: int) -> list[Line]:
+    value = duel.ratio.value if duel.ratio is not None else None
+    style = "faint" if value is None else "good" if duel.faster is not None else "strong"
+    rows = big(times(value), 0)
+    return [(Span(row.center(width), style),) for row in rows]
+
+
+def _interval(duel: DuelView, width: int) -> list[Line]:
+    """The interval; while the run goes on it would be wrong too often to decide by."""
+    span = interval(duel.ratio)
+    if not span:
+        missing = "no interval yet" if duel.busy else ""
+        return [(Span(missing.center(width), "label"),)]
+    said = "so far" if duel.state is not DuelState.ENDED else "95 % interval"
+    return [(Span(span.center(width), "text"),), (Span(said.center(width), "label"),)]
+
+
+def _pairs(duel: DuelView, width: int) -> list[Line]:
+    filled = min(width, round(width * duel.pairs / duel.planned))
+    bar: Line = (Span("\u2501" * filled, "accent"), Span("\u2501" * (width - filled), "faint"))
+    return [bar, (Span(f"{duel.pairs} of at most {duel.planned} pairs".center(width), "label"),)]
+
+
+def _outputs(duel: DuelView, width: int) -> list[Line]:
+    """Only where both arms are greedy is there anything to compare."""
+    outputs = duel.outputs
+    if outputs is None:
+        warm = [a for a in (duel.a, duel.b) if a is not None and a.profile.sampling.temperature > 0]
+        return _wrapped("Outputs are compared at temperature 0 only.", width, "label") if warm else []
+    if not outputs.different:
+        return _wrapped(f"All {outputs.compared} answers are identical.", width, "text")
+    lines = _wrapped(f"{outputs.different} of {outputs.compared} answers differ.", width, "warn")
+    if outputs.first is not None:
+        where = f"First: {shown(outputs.prompt)} at character {outputs.first.position}"
+        lines += _wrapped(where, width, "text")
+        lines += _wrapped(f"A {shown(outputs.first.a)}", width, "label")
+        lines += _wrapped(f"B {shown(outputs.first.b)}", width, "label")
+    return lines
+
+
+def _wrapped(text: str, width: int, style: str) -> list[Line]:
+    return [(Span(line, style),) for line in wrap(text, width, indent="  ")]
