@@ -94,10 +94,8 @@ DASHBOARD: Final = [
 """Bindings of the main screen."""
 
 DUEL: Final = [
-    _key(
-        "space", "run", "start/stop", "Compare A and B, or end that", DUEL_GROUP, display="\u2423", show=True
-    ),
-    _key("l", "choose", "B from a profile", "Take a saved profile as B", DUEL_GROUP, show=True),
+    _key("space", "run", "run", "Compare A and B, or end that", DUEL_GROUP, display="\u2423", show=True),
+    _key("l", "choose", "take B", "Take a saved profile as B", DUEL_GROUP, show=True),
     _key("1,left", "mark('a')", "A", "Choose A", DUEL_GROUP, show=True),
     _key("2,right", "mark('b')", "B", "Choose B", DUEL_GROUP, show=True),
     _key(

@@ -25,6 +25,7 @@ from spectui.tui.widgets.keybar import KeyBar
 from spectui.tui.widgets.ratio import RatioPanel
 
 _SMALL_WIDTH, _SMALL_HEIGHT = 100, 30
+_TINY_WIDTH, _FLAT_HEIGHT = 72, 12
 
 
 class DuelScreen(Screen[None]):
@@ -79,6 +80,8 @@ class DuelScreen(Screen[None]):
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < _SMALL_WIDTH or size.height < _SMALL_HEIGHT, "-small")
+        self.set_class(size.width < _TINY_WIDTH, "-tiny")
+        self.set_class(size.height < _FLAT_HEIGHT, "-flat")
 
     def _possible(self, duel: DuelView) -> frozenset[str]:
         holds = {

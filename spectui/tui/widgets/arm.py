@@ -13,9 +13,16 @@ from spectui.tui.text import UNKNOWN, duration, fit, margin, model_name, number,
 from spectui.tui.widgets.digits import big
 from spectui.tui.widgets.duel import DuelPanel
 from spectui.tui.widgets.panel import Line, Span, centred
+from spectui.tui.widgets.survival import survival_lines
 
-_LABEL: Final = 12
+_LABEL: Final = 13
 _FIGURE: Final = 17
+_HEADED: Final = 5
+"""Rows of headings and gaps."""
+_CHART: Final = 8
+"""Rows from which on the bars are worth it."""
+_WIDEST, _TALLEST = 60, 16
+"""The largest that the bars grow to."""
 
 
 class Setting(NamedTuple):
@@ -27,7 +34,7 @@ class Setting(NamedTuple):
 
 
 class ArmPanel(DuelPanel):
-    """Grows with its height: large figures and settings first, then more of the bet, then headings."""
+    """Grows with its height: figures and settings first, then more of the bet, headings, bars of survival."""
 
     def __init__(self, side: ArmName) -> None:
         super().__init__(id=f"arm-{side}", classes="arm")
@@ -60,27 +67,48 @@ class ArmPanel(DuelPanel):
         arm = self.duel.arm(self._side)
         if arm is None:
             return centred("l takes a saved profile" if self._side == "b" else "nothing runs", width, height)
-        settings = _setting_lines(self.duel, self._side, width)
-        head, bet = _figures(arm, self.duel, width), _bet_rows(arm.bet, width)
-        spare = height - len(head) - len(settings)
+        parts = _Parts(
+            head=_figures(arm, self.duel, width),
+            bet=_bet_rows(arm.bet, width),
+            settings=_setting_lines(self.duel, self._side, width),
+        )
+        spare = height - parts.height - _HEADED
         if spare < 0:
-            head = [_row("tokens/s", speed(arm.bet.tokens_per_second), "", width)]
-            spare = height - len(head) - len(settings)
-        shown_rows = bet[: max(0, spare)]
-        spare -= len(shown_rows)
-        gaps: list[Line] = [()]
-        if spare >= 6:
-            return [
-                *gaps,
-                *head,
-                *gaps,
-                (Span("the bet", "faint"),),
-                *shown_rows,
-                *gaps,
-                (Span("settings", "faint"),),
-                *settings,
-            ]
-        return [*head, *(gaps if spare > 1 else []), *shown_rows, *(gaps if spare else []), *settings]
+            return _tight(parts, arm, width, height)
+        lines: list[Line] = [(), *parts.head, (), _heading("the bet"), *parts.bet, ()]
+        lines += [_heading("settings"), *parts.settings]
+        if spare >= _CHART:
+            bars = min(width, _WIDEST)
+            chart = survival_lines(arm.bet, arm.profile, bars, min(spare - 2, _TALLEST))
+            lines += [(), _heading("kept at position"), *chart]
+        return lines
+
+
+class _Parts(NamedTuple):
+    """What stands in an arm's column, from the top."""
+
+    head: list[Line]
+    bet: list[Line]
+    settings: list[Line]
+
+    @property
+    def height(self) -> int:
+        return sum(map(len, self))
+
+
+def _tight(parts: _Parts, arm: ArmView, width: int, height: int) -> list[Line]:
+    """Settings always; large figures where they fit beside these; as much of the bet as there is room for."""
+    head, settings = parts.head, parts.settings
+    if height < len(head) + len(settings):
+        head = [_row("tokens/s", speed(arm.bet.tokens_per_second).rjust(6), "", width)]
+    rows = parts.bet[: max(0, height - len(head) - len(settings))]
+    spare = height - len(head) - len(rows) - len(settings)
+    gap: list[Line] = [()]
+    return [*head, *(gap if spare > 1 else []), *rows, *(gap if spare else []), *settings]
+
+
+def _heading(text: str) -> Line:
+    return (Span(text, "label"),)
 
 
 def _figures(arm: ArmView, duel: DuelView, width: int) -> list[Line]:
@@ -108,7 +136,7 @@ def _bet_rows(bet: BetView, width: int) -> list[Line]:
         _row(
             "actual",
             times(bet.speedup_actual.value if bet.speedup_actual else None).rjust(7),
-            f"of {shown(bet.baseline_source)}" if bet.speedup_actual and bet.baseline_source else "",
+            f"over {shown(bet.baseline_source)}" if bet.speedup_actual and bet.baseline_source else "",
             width,
         ),
         _row("draft cost c", number(bet.c), "steps" if bet.c is not None else "", width),
@@ -119,12 +147,12 @@ def _bet_rows(bet: BetView, width: int) -> list[Line]:
 
 
 def _row(label: str, value: str, note: str, width: int) -> Line:
-    room = width - _LABEL - len(value) - 2
+    room = width - _LABEL - len(value) - 1
     unknown = value.strip() == UNKNOWN
     return (
         Span(label.ljust(_LABEL), "label"),
         Span(value, "label" if unknown else "strong"),
-        Span(f"  {note}" if note and len(note) <= room and not unknown else "", "label"),
+        Span(f" {note}" if note and len(note) <= room and not unknown else "", "label"),
     )
 
 

@@ -92,7 +92,7 @@ class DuelVerdict(DuelPanel):
         first = wrap("\u00a0" * lead + _said(duel), width)
         lines: list[Line] = [(Span(badge, style), Span(first[0][lead - 1 :], "strong"))]
         lines += [(Span(line, "strong"),) for line in first[1:]]
-        for text in (*duel.remarks, *_parted(duel)):
+        for text in duel.remarks:
             lines += [(Span(line, "text"),) for line in wrap(shown(text), width, indent="  ")]
         after = wrap(_next(duel, self.chosen), width)
         room = max(1, height - len(after))
@@ -103,7 +103,7 @@ class DuelVerdict(DuelPanel):
 def badge_of(duel: DuelView) -> tuple[str, str]:
     """The outcome or the state as a badge with its style."""
     if duel.faster is not None:
-        return f" {duel.faster.upper()} IS FASTER ", "badge-good"
+        return " DECIDED ", "badge-good"
     if duel.state is DuelState.ENDED:
         return " UNDECIDED ", "badge-mute"
     return f" {duel.state.value.upper()} ", _BADGES[duel.state]
@@ -121,15 +121,6 @@ def _said(duel: DuelView) -> str:
     if duel.state is DuelState.STOPPED:
         return f"Stopped after {count(duel.pairs, 'pair')}, before anything was decided."
     return shown(duel.note) or "Both arms get the same prompts and seeds in turns, A B B A."
-
-
-def _parted(duel: DuelView) -> tuple[str, ...]:
-    """Where outputs part, as one line."""
-    outputs = duel.outputs
-    if outputs is None or outputs.first is None:
-        return ()
-    first = outputs.first
-    return (f"{outputs.prompt} parts at character {first.position}: A {first.a!r}, B {first.b!r}",)
 
 
 def _next(duel: DuelView, chosen: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from spectui.core.profile import OFF
-from spectui.core.snapshot import PositionRow, Snapshot
+from spectui.core.profile import OFF, TuningProfile
+from spectui.core.snapshot import BetView, PositionRow, Snapshot
 from spectui.tui.text import short
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -31,32 +31,36 @@ class SurvivalChart(Panel):
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
         """As many positions as fit, and the sum."""
-        rows = snapshot.bet.survival
-        if not rows:
-            return [()] * ((height - 1) // 2) + [
-                (Span(short(_why_empty(snapshot), width).center(width), "label"),)
-            ]
-        room = height - 1
-        seen = tuple(row for row in rows if row.survival >= _VISIBLE) or rows[:1]
-        fits = seen if len(seen) == len(rows) <= room else seen[: max(1, room - 1)]
-        lines: list[Line] = [_bar(row, width) for row in fits]
-        rest = rows[len(fits) :]
-        if rest:
-            top = max(row.survival for row in rest)
-            below = f"at most {top:.2f}" if top >= _VISIBLE else "below 0.01"
-            lines.append((Span(short(f"   {len(rest)} more, {below}", width), "label"),))
-        if len(lines) < height:
-            lines += [()] * (height - len(lines) > 1)
-            total = f"{1 + sum(row.survival for row in rows):.2f}"
-            text = "1 of its own + sum" if width >= 36 else "1 + sum"
-            lines.append(
-                (
-                    Span(f"{text} = ", "label"),
-                    Span(total, "strong"),
-                    Span(" per full pass" if width >= 30 else " per pass", "label"),
-                )
+        return survival_lines(snapshot.bet, snapshot.settings.running, width, height)
+
+
+def survival_lines(bet: BetView, profile: TuningProfile | None, width: int, height: int) -> list[Line]:
+    """The bars of one bet, or why there are none."""
+    rows = bet.survival
+    if not rows:
+        why = short(_why_empty(bet, profile), width).center(width)
+        return [*([()] * ((height - 1) // 2)), (Span(why, "label"),)]
+    room = height - 1
+    seen = tuple(row for row in rows if row.survival >= _VISIBLE) or rows[:1]
+    fits = seen if len(seen) == len(rows) <= room else seen[: max(1, room - 1)]
+    lines: list[Line] = [_bar(row, width) for row in fits]
+    rest = rows[len(fits) :]
+    if rest:
+        top = max(row.survival for row in rest)
+        below = f"at most {top:.2f}" if top >= _VISIBLE else "below 0.01"
+        lines.append((Span(short(f"   {len(rest)} more, {below}", width), "label"),))
+    if len(lines) < height:
+        lines += [()] * (height - len(lines) > 1)
+        total = f"{1 + sum(row.survival for row in rows):.2f}"
+        text = "1 of its own + sum" if width >= 36 else "1 + sum"
+        lines.append(
+            (
+                Span(f"{text} = ", "label"),
+                Span(total, "strong"),
+                Span(" per full pass" if width >= 30 else " per pass", "label"),
             )
-        return lines
+        )
+    return lines
 
 
 def _bar(row: PositionRow, width: int) -> Line:
@@ -71,12 +75,11 @@ def _bar(row: PositionRow, width: int) -> Line:
     )
 
 
-def _why_empty(snapshot: Snapshot) -> str:
-    running = snapshot.settings.running
-    if running is None or snapshot.bet.passes == 0:
+def _why_empty(bet: BetView, profile: TuningProfile | None) -> str:
+    if profile is None or bet.passes == 0:
         return "no passes yet"
-    if running.speculation.mode == OFF:
+    if profile.speculation.mode == OFF:
         return "speculation is off"
-    if not running.speculation.fixed_length:
+    if not profile.speculation.fixed_length:
         return "only with a fixed length (p_min 0)"
     return "no drafted tokens yet"

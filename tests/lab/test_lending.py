@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from scripted_server import ScriptedServer
+
+from spectui.core.profile import ServerSettings, TrafficSettings, TuningProfile
+from spectui.core.snapshot import TrafficState
+from spectui.lab.lending import LendingSession
+from spectui.store.paths import Folders
+
+
+def session_on(url: str, tmp_path: Path) -> LendingSession:
+    profile = TuningProfile(server=ServerSettings(url=url), traffic=TrafficSettings(max_tokens=20, warmup=0))
+    folders = Folders(**{name: tmp_path / name for name in ("config", "cache", "data", "state", "log")})
+    return LendingSession(profile, folders=folders, environ={})
+
+
+async def until(condition: object) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # type: ignore[operator]  # noqa: ASYNC110  nothing signals it
+            await asyncio.sleep(0)
+
+
+async def test_traffic_on_a_foreign_server_pauses_and_goes_on(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        session = session_on(server.url, tmp_path)
+        try:
+            session.open(traffic=True)
+            await session.settled()
+            await until(lambda: session.traffic_state is TrafficState.ON)
+            seen: list[tuple[TrafficState, str, int]] = []
+
+            async def work() -> None:
+                await server.until(lambda s: s.streams == 0)
+                seen.append((session.traffic_state, session.note, server.streams))
+
+            ended = session.lend(work)
+            await asyncio.wait({ended})
+            assert seen == [
+                (TrafficState.OFF, "the A/B run has the device; this server comes back after it", 0)
+            ]
+            assert session.note == ""
+            assert session.server is not None
+            await until(lambda: session.traffic_state is TrafficState.ON)
+        finally:
+            await session.aclose()
+
+
+async def test_a_newer_command_takes_the_device_back(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        session = session_on(server.url, tmp_path)
+        log: list[str] = []
+        begun = asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                log.append("cleaned up")
+
+        try:
+            session.open(traffic=False)
+            await session.settled()
+            ended = session.lend(work)
+            await begun.wait()
+            session.open(traffic=True)
+            await asyncio.wait({ended})
+            assert log == ["cleaned up"]
+            await session.settled()
+            await until(lambda: session.traffic_state is TrafficState.ON)
+            assert session.note == ""
+        finally:
+            await session.aclose()
