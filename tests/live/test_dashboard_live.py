@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
+from driving import dashboard, servers
 from harness import pair_profile
-from textual.pilot import Pilot
-from textual.widget import Widget
 from textual.widgets import OptionList
 
-from spectui.core.snapshot import ServerState, Snapshot, TrafficState
+from spectui.core.snapshot import ServerState, TrafficState
 from spectui.lab.demo import DemoPair
 from spectui.store.paths import Folders
-from spectui.store.profiles import last_profile, load, save
-from spectui.tui.app import SpectuiApp
-from spectui.tui.bridge import Opening, SessionController
+from spectui.store.profiles import last_profile, save
 from spectui.tui.screens.drafts import DraftScreen
 from spectui.tui.screens.picker import PickerScreen
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
-
-
-@dataclass
-class Driven:
-    """The app with its pilot."""
-
-    app: SpectuiApp
-    pilot: Pilot[None]
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self.app.snapshot
-
-    async def until(self, fits: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait until the screen is as it should be; the reason is what is missing."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not fits():  # noqa: ASYNC110  nothing signals what is on screen
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            shown = self.snapshot
-            pytest.fail(
-                f"never came: {what}; {shown.server}, {shown.verdict.headline}, {shown.log_tail[-3:]}"
-            )
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    def text(self, widget: str) -> str:
-        """What stands in a part of the main screen."""
-        panel = self.app.screen.query_one(widget, Widget)
-        return "\n".join(panel.render_line(y).text for y in range(panel.size.height))
-
-
-@asynccontextmanager
-async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
-    """The dashboard on a profile's file, as `spectui run FILE` opens it; ended on the way out."""
-    loaded = load(str(profile_file), Folders.default())
-    opening = Opening(profile=loaded.profile, name=str(profile_file), environ=dict(os.environ))
-    controller = SessionController(opening)
-    app = SpectuiApp(controller)
-    try:
-        async with app.run_test(size=(120, 36)) as pilot:
-            yield Driven(app, pilot)
-    finally:
-        await controller.shutdown()
 
 
 @pytest.fixture
@@ -91,11 +36,6 @@ def profile_file(demo_pair: DemoPair, models: Path, server_binary: Path, tmp_pat
     path = tmp_path / "pair.toml"
     save(profile.with_traffic(max_tokens=24, warmup=1, workload="code"), path, Folders.default())
     return path
-
-
-def servers() -> list[psutil.Process]:
-    """Servers of this process."""
-    return [child for child in psutil.Process().children() if "llama-server" in child.name()]
 
 
 async def test_the_dashboard_from_start_to_quit(profile_file: Path, demo_pair: DemoPair) -> None:

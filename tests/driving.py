@@ -1,0 +1,73 @@
+"""The whole dashboard driven as a user drives it, for live tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from spectui.core.snapshot import Snapshot
+from spectui.store.paths import Folders
+from spectui.store.profiles import load
+from spectui.tui.app import SpectuiApp
+from spectui.tui.bridge import Opening, SessionController
+
+
+@dataclass
+class Driven:
+    """The app with its pilot."""
+
+    app: SpectuiApp
+    pilot: Pilot[None]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.app.snapshot
+
+    async def until(self, fits: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        """Wait until the screen is as it should be; the reason is what is missing."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not fits():  # noqa: ASYNC110  nothing signals what is on screen
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            shown = self.snapshot
+            pytest.fail(
+                f"never came: {what}; {shown.server}, {shown.verdict.headline}, {shown.log_tail[-3:]}"
+            )
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    def text(self, widget: str) -> str:
+        """What stands in a part of the main screen."""
+        panel = self.app.screen.query_one(widget, Widget)
+        return "\n".join(panel.render_line(y).text for y in range(panel.size.height))
+
+
+@asynccontextmanager
+async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
+    """The dashboard on a profile's file, as `spectui run FILE` opens it; ended on the way out."""
+    loaded = load(str(profile_file), Folders.default())
+    opening = Opening(profile=loaded.profile, name=str(profile_file), environ=dict(os.environ))
+    controller = SessionController(opening)
+    app = SpectuiApp(controller)
+    try:
+        async with app.run_test(size=(120, 36)) as pilot:
+            yield Driven(app, pilot)
+    finally:
+        await controller.shutdown()
+
+
+def servers() -> list[psutil.Process]:
+    """Servers of this process."""
+    return [child for child in psutil.Process().children() if "llama-server" in child.name()]
