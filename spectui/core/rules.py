@@ -53,7 +53,7 @@ def _predicted(value: float | None, low: float | None = None, high: float | None
         return ""
     if low is None or high is None:
         return f"predicted {value:.2f}x"
-    loss = "; that includes a loss" if low < 1 else ""
+    loss = "; that includes a loss" if low < 1 <= high else ""
     return f"predicted {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
 
 
