@@ -281,7 +281,11 @@ CAUSE_RULES: Final[tuple[Rule, ...]] = (
             if f.verification_steps is not None
             else f"a drafted token costs {_steps(f.implied_c)} plain steps: no draft is that slow, verifying is"
         ),
-        lambda _: "it lies in the model and the backend: measure V(n) with spectui probe",
+        lambda f: (
+            "it lies in the model and the backend: a shorter draft has fewer tokens to verify"
+            if f.verification_steps is not None
+            else "it lies in the model and the backend: measure V(n) with spectui probe"
+        ),
         ("implied_c", "verification_steps", "pass_cost"),
     ),
     Rule(
