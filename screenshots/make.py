@@ -17,6 +17,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import ServerState, Snapshot
 from spectui.core.verdict import Outcome
 from spectui.tui.app import SpectuiApp
@@ -104,7 +105,36 @@ async def main() -> None:
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         save(app, "small")
+        await pilot.resize_terminal(120, 36)
+        await win(app, pilot)
+        save(app, "winning")
+        await pilot.press("g", "g", "g", "g")
+        await pilot.pause()
+        save(app, "verifying")
         await pilot.press("q")
+
+
+async def win(app: SpectuiApp, pilot: Pilot[None]) -> None:
+    """Two drafted tokens on JSON, measured against the plain speed on the same prompts."""
+    await pilot.press("w", "down", "down", "enter")
+    await until(pilot, lambda s: s.settings.staged.traffic.workload == "json", "the workload")
+    while app.snapshot.settings.staged.speculation.draft_length > 2:
+        before = app.snapshot.settings.staged
+        await pilot.press("left_square_bracket")
+        await until(pilot, staged_other_than(before), "a shorter length")
+    await pilot.press("r")
+    await until(
+        pilot,
+        lambda s: s.bet.passes > 0 and s.settings.running == s.settings.staged,
+        "traffic at draft length 2",
+    )
+    await pilot.press("b", "y")
+    await until(pilot, judged(Outcome.WINNING, 4), "a winning verdict")
+
+
+def staged_other_than(profile: TuningProfile) -> Callable[[Snapshot], bool]:
+    """Whether other settings are staged than these."""
+    return lambda s: s.settings.staged != profile
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def _predicted(value: float | None, low: float | None = None, high: float | None
         return ""
     if low is None or high is None:
         return f"predicted {value:.2f}x"
-    loss = "; that includes a loss" if low < 1 else ""
+    loss = "; that includes a loss" if low < 1 <= high else ""
     return f"predicted {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
 
 
@@ -281,7 +281,11 @@ CAUSE_RULES: Final[tuple[Rule, ...]] = (
             if f.verification_steps is not None
             else f"a drafted token costs {_steps(f.implied_c)} plain steps: no draft is that slow, verifying is"
         ),
-        lambda _: "it lies in the model and the backend: measure V(n) with spectui probe",
+        lambda f: (
+            "it lies in the model and the backend: a shorter draft has fewer tokens to verify"
+            if f.verification_steps is not None
+            else "it lies in the model and the backend: measure V(n) with spectui probe"
+        ),
         ("implied_c", "verification_steps", "pass_cost"),
     ),
     Rule(

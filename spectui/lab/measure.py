@@ -14,7 +14,7 @@ from spectui.core.secrets import redacted
 from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
-from spectui.core.verdict import Finding
+from spectui.core.verdict import Finding, Outcome
 from spectui.errors import ServerError, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
@@ -48,6 +48,7 @@ class Measurement:
     build: str | None = None
     argv: tuple[str, ...] = ()
     bets: dict[str, BetView] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
@@ -56,7 +57,9 @@ class Measurement:
         bet = self.bets[workload]
         v = {n: cost.value for n, cost in bet.costs.v.items()}
         best = best_point(predicted_curve(bet, profile, v))
-        for finding in verdict_of(bet, profile, server, best=best).findings:
+        verdict = verdict_of(bet, profile, server, best=best)
+        self.outcomes[workload] = verdict.outcome
+        for finding in verdict.findings:
             self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
 
 
@@ -341,7 +344,10 @@ def measurement_to_json(result: Measurement) -> dict[str, Any]:
     return {
         "build": result.build,
         "argv": list(redacted(result.argv)) or None,
-        "workloads": {name: bet_to_json(bet) for name, bet in result.bets.items()},
+        "workloads": {
+            name: {**bet_to_json(bet), "outcome": result.outcomes.get(name)}
+            for name, bet in result.bets.items()
+        },
         "findings": [finding_to_json(f) for f in result.findings],
     }
 

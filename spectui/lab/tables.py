@@ -28,6 +28,7 @@ def measurement_table(data: dict[str, Any]) -> str:
     """`spectui measure` for people."""
     head = (
         "workload",
+        "the bet",
         "tok/s",
         "baseline",
         "actual",
@@ -41,6 +42,7 @@ def measurement_table(data: dict[str, Any]) -> str:
     rows = [
         (
             name,
+            str(w["outcome"] or UNKNOWN).upper(),
             number(w["tokens_per_second"], 1),
             number(w["baseline_tokens_per_second"], 1),
             number(w["speedup_actual"], 2, "x"),

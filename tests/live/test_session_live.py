@@ -244,3 +244,36 @@ async def test_an_attached_server_is_measured_and_never_stopped(
         await w.until(lambda s: s.bet.requests >= 1)
         await w.session.aclose()
         assert server.process.returncode is None
+
+
+async def test_an_idle_server_without_a_draft_is_probed_by_itself(
+    opened: Callable[[TuningProfile], Watched], profile: TuningProfile
+) -> None:
+    w = opened(profile.without_speculation())
+    w.session.open(traffic=False)
+    probed = await w.until(lambda s: any(n > 1 for n in s.bet.costs.v))
+    assert probed.bet.costs.v[1].value == 1.0
+    assert probed.traffic is TrafficState.OFF
+    assert probed.bet.requests == 0
+
+
+async def test_traffic_does_not_wait_for_a_probe(
+    opened: Callable[[TuningProfile], Watched], profile: TuningProfile
+) -> None:
+    w = opened(profile.without_speculation())
+    w.session.open(traffic=False)
+    await w.until(lambda s: "probing" in s.traffic_note)
+    w.session.toggle_traffic()
+    flowing = await w.until(lambda s: s.bet.passes > 0)
+    assert not any(n > 1 for n in flowing.bet.costs.v)
+
+
+async def test_a_server_with_a_draft_is_not_probed_by_itself(
+    opened: Callable[[TuningProfile], Watched], profile: TuningProfile
+) -> None:
+    w = opened(profile)
+    w.session.open(traffic=False)
+    await w.until(lambda s: s.server.state is ServerState.RUNNING)
+    await w.session.settled()
+    assert not w.reader.read().bet.costs.v
+    assert w.session.note == ""

@@ -25,7 +25,7 @@ class VerificationChart(Plot):
     def view(self, snapshot: Snapshot) -> object:
         """The probed points and the running length."""
         running = snapshot.settings.running
-        return snapshot.bet.costs.v, running.speculation if running else None
+        return snapshot.bet.costs.v, running.speculation if running else None, snapshot.bet.drafted > 0
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
         """The legend and the plot."""
