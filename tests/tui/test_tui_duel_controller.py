@@ -1,0 +1,261 @@
+"""The A/B screen's controller over a real session on scripted servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted_server import Script, ScriptedServer
+from textual.message import Message
+
+from spectui.core.duel import ArmName, DuelState, DuelView
+from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
+from spectui.core.snapshot import TrafficState
+from spectui.errors import ProfileError, UsageError
+from spectui.lab.lending import LendingSession
+from spectui.store.paths import Folders
+from spectui.store.profiles import save
+from spectui.tui.duel import SessionDuel
+from spectui.tui.messages import DuelReady
+
+
+def profile_of(url: str, k: int = 4) -> TuningProfile:
+    return TuningProfile(
+        server=ServerSettings(url=url),
+        speculation=SpeculationSettings(mode="draft-simple" if k else "off", draft_length=max(1, k)),
+        traffic=TrafficSettings(max_tokens=16, warmup=0),
+    )
+
+
+class Host:
+    """A session on a scripted server, the controller over it, and what both did."""
+
+    def __init__(self, profile: TuningProfile) -> None:
+        self.folders = Folders.default()
+        self.session: LendingSession | None = LendingSession(profile, folders=self.folders, environ={})
+        self.loaded: list[str] = []
+        self.keys: list[str | None] = []
+        self.view = DuelView()
+        self.duel = SessionDuel(
+            lambda: self.session, load=self._load, where=lambda: self.folders, key_of=self._key_of
+        )
+        self.duel.sink = self._take
+
+    async def _load(self, name: str) -> None:
+        self.loaded.append(name)
+
+    def _key_of(self, profile: TuningProfile) -> str | None:
+        self.keys.append(profile.server.url)
+        return None
+
+    def _take(self, message: Message) -> None:
+        assert isinstance(message, DuelReady)
+        self.view = message.view
+
+    @property
+    def running(self) -> LendingSession:
+        assert self.session is not None
+        return self.session
+
+    async def until(self, condition: Callable[[DuelView], bool]) -> None:
+        try:
+            async with asyncio.timeout(20):
+                while not condition(self.view):  # noqa: ASYNC110  views and traffic move in between
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            pytest.fail(f"never came; the last was {self.view}")
+
+
+@pytest.fixture
+async def servers() -> AsyncIterator[tuple[ScriptedServer, ScriptedServer]]:
+    async with ScriptedServer(Script(k=4)) as one, ScriptedServer(Script(k=0, pass_ms=60.0)) as other:
+        yield one, other
+
+
+@pytest.fixture
+async def host(servers: tuple[ScriptedServer, ScriptedServer]) -> AsyncIterator[Host]:
+    """Attached to the first server; the profile `other` is the second."""
+    host = Host(profile_of(servers[0].url))
+    save(profile_of(servers[1].url, 0), "other", host.folders)
+    host.running.open(traffic=False)
+    await host.running.settled()
+    yield host
+    if host.session is not None:
+        await host.session.aclose()
+
+
+async def test_a_foreign_server_has_no_b_until_a_profile_is_picked_and_gets_nothing(
+    host: Host, servers: tuple[ScriptedServer, ScriptedServer]
+) -> None:
+    host.running.stage(lambda p: p.with_speculation(draft_length=9))
+    host.duel.open()
+    assert host.view.a is not None
+    assert host.view.a.name == "running"
+    assert host.view.b is None
+    with pytest.raises(UsageError, match="no arm B"):
+        await host.duel.start()
+    await host.duel.choose("other")
+    assert host.view.b is not None
+    assert (host.view.b.name, host.view.b.profile.server.url) == ("other", servers[1].url)
+    assert all(method == "GET" for server in servers for method, _ in server.asked())
+    assert servers[1].asked() == []
+
+
+async def test_a_run_borrows_the_traffic_and_stays_on_screen(
+    host: Host, servers: tuple[ScriptedServer, ScriptedServer]
+) -> None:
+    host.running.toggle_traffic()
+    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    host.duel.open()
+    await host.duel.choose("other")
+    await host.duel.start()
+    assert host.view.state is DuelState.STARTING
+    await host.until(lambda v: v.state is DuelState.ENDED)
+    assert host.keys == [servers[0].url, servers[1].url]
+    assert host.view.faster == "a"
+    assert host.view.pairs >= 8
+    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    found = host.view
+    host.duel.open()
+    assert host.view == found
+    await host.duel.choose("other")
+    assert host.view.state is DuelState.READY
+    assert host.view.pairs == 0
+
+
+async def test_a_run_can_be_stopped_and_started_again(host: Host) -> None:
+    host.duel.open()
+    host.duel.stop()
+    await host.duel.choose("other")
+    await host.duel.start()
+    await host.until(lambda v: v.pairs >= 2)
+    with pytest.raises(UsageError, match="space stops"):
+        await host.duel.choose("other")
+    with pytest.raises(UsageError, match="space stops"):
+        await host.duel.apply("a")
+    await host.duel.start()
+    host.duel.stop()
+    assert host.view.state is DuelState.STOPPING
+    host.duel.stop()
+    await host.until(lambda v: v.state is DuelState.STOPPED)
+    await host.running.settled()
+    await host.duel.start()
+    await host.until(lambda v: v.state is DuelState.ENDED)
+
+
+async def test_stopped_before_it_had_begun(host: Host) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    await host.duel.start()
+    host.duel.stop()
+    await host.until(lambda v: v.state is DuelState.STOPPED)
+    assert host.view.pairs == 0
+
+
+async def test_a_newer_command_ends_a_run(host: Host) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    await host.duel.start()
+    await host.until(lambda v: v.state is DuelState.RUNNING)
+    host.running.open(traffic=False)
+    await host.until(lambda v: v.state is DuelState.STOPPED)
+
+
+async def test_a_newer_command_ends_a_run_that_has_not_begun(host: Host) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    await host.duel.start()
+    host.running.open(traffic=False)
+    await host.until(lambda v: v.state is DuelState.STOPPED)
+
+
+async def test_closing_the_session_ends_a_run(
+    host: Host, servers: tuple[ScriptedServer, ScriptedServer]
+) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    await host.duel.start()
+    await host.until(lambda v: v.state is DuelState.RUNNING)
+    await host.running.aclose()
+    assert host.view.state is DuelState.STOPPED
+    assert [server.streams for server in servers] == [0, 0]
+    host.session = None
+    host.duel.open()
+    assert (host.view.a, host.view.b) == (None, None)
+    with pytest.raises(UsageError, match="nothing runs"):
+        await host.duel.start()
+    with pytest.raises(UsageError, match="nothing to apply"):
+        await host.duel.apply("a")
+
+
+async def test_an_arm_that_cannot_start_stops_nothing(
+    host: Host, servers: tuple[ScriptedServer, ScriptedServer], server_binary: Path
+) -> None:
+    missing = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/nowhere/model.gguf"))
+    save(missing, "missing", host.folders)
+    host.running.toggle_traffic()
+    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    host.duel.open()
+    await host.duel.choose("missing")
+    await host.duel.start()
+    assert host.view.state is DuelState.FAILED
+    assert "/nowhere/model.gguf" in host.view.problem
+    assert host.running.note == ""
+    with pytest.raises(ProfileError):
+        await host.duel.choose("nowhere")
+
+
+async def test_two_equal_arms_are_refused(host: Host, servers: tuple[ScriptedServer, ScriptedServer]) -> None:
+    assert host.running.staging.running is not None
+    save(host.running.staging.running, "same", host.folders)
+    host.duel.open()
+    await host.duel.choose("same")
+    with pytest.raises(UsageError, match="the same"):
+        await host.duel.start()
+
+
+@pytest.mark.parametrize(("arm", "loaded"), [("a", []), ("b", ["other"])])
+async def test_applying_stages_or_loads_what_another_server_runs(
+    host: Host, arm: ArmName, loaded: list[str]
+) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    said = await host.duel.apply(arm)
+    assert host.loaded == loaded
+    assert said == {"a": "A is what runs", "b": "B is loaded: other"}[arm]
+
+
+async def test_arms_of_our_own_server_are_staged(tmp_path: Path) -> None:
+    own = TuningProfile(server=ServerSettings(model="/models/target.gguf"))
+    host = Host(own)
+    session = host.running
+    session.staging.started(own)
+    session.stage(lambda p: p.with_speculation(mode="ngram-simple"))
+    host.duel.open()
+    assert host.view.b is not None
+    assert (host.view.b.name, host.view.b.profile.speculation.mode) == ("staged", "ngram-simple")
+
+    other = own.with_speculation(mode="ngram-mod").with_sampling(temperature=0.5).with_traffic(depth=99)
+    save(other, "mod", host.folders)
+    await host.duel.choose("mod")
+    host.duel.open()
+    assert host.view.b is not None
+    assert host.view.b.name == "mod"
+    assert await host.duel.apply("b") == "B is staged: r restarts with it"
+    assert session.staging.staged == replace(own, speculation=other.speculation, sampling=other.sampling)
+    await session.aclose()
+
+
+async def test_what_is_staged_after_a_pick_is_b_again(host: Host) -> None:
+    own = TuningProfile(server=ServerSettings(model="/models/target.gguf"))
+    mine = Host(own)
+    mine.running.staging.started(own)
+    await mine.duel.choose("other")
+    mine.running.stage(lambda p: p.with_speculation(mode="ngram-simple"))
+    mine.duel.open()
+    assert mine.view.b is not None
+    assert mine.view.b.name == "staged"
+    await mine.running.aclose()
