@@ -67,6 +67,8 @@ class DuelView:
     planned: int = PAIRS
     """Pairs at most."""
     pairs: int = 0
+    ratios: tuple[float, ...] = ()
+    """B over A in each pair, in the order in which they were measured."""
     ratio: Estimate | None = None
     """B's tokens per second over A's; while the run goes on its interval holds for this moment alone."""
     faster: ArmName | None = None

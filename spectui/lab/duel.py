@@ -7,11 +7,12 @@ blocks, when no answer is being timed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from spectui.core.compare import Comparison, Drift, Winner, compare, sentence
+from spectui.core.compare import Comparison, Drift, Pair, Winner, compare, sentence
 from spectui.core.duel import ArmName, DuelState, DuelView, OutputsView
 from spectui.core.plain import counted, plain_line
 from spectui.core.snapshot import BetView, Estimate
@@ -67,13 +68,12 @@ class Duel(Watcher):
                 machine=self._machine,
             )
             result = await run.run(AbOrder(workloads=(workload,), pairs=self._planned))
+            await self._end(run, workload, result)
         except asyncio.CancelledError:
             self.show(state=DuelState.STOPPED, turn=None, note="")
             raise
         except SpectuiError as error:
             self.show(state=DuelState.FAILED, turn=None, note="", problem=plain_line(str(error)))
-        else:
-            await self._end(run, workload, result)
 
     def stopping(self) -> None:
         """Say that the servers of the run are being ended."""
@@ -88,7 +88,7 @@ class Duel(Watcher):
         """Show what there is so far."""
         pairs = tuple(result.pairs[workload])
         found, bets = await asyncio.to_thread(lambda: (compare(pairs), run.bets(workload)))
-        self._show_found(found, bets, result.outputs.get(workload))
+        self._show_found(found, bets, pairs, result.outputs.get(workload))
 
     def show(self, **changes: object) -> None:
         """Hand over the view with these changes."""
@@ -96,33 +96,26 @@ class Duel(Watcher):
         self._on_view(self.view)
 
     async def _end(self, run: AbRun, workload: str, result: AbResult) -> None:
-        ended = result.ended.get(workload)
+        bets = await asyncio.to_thread(run.bets, workload)
         problem = plain_line(str(result.failure)) if result.failure else ""
-        self.view = replace(
-            self.view,
-            state=DuelState.FAILED if problem else DuelState.ENDED,
-            turn=None,
-            note="",
-            problem=problem,
-        )
+        state = DuelState.FAILED if problem else DuelState.ENDED
+        self.view = replace(self.view, state=state, turn=None, note="", problem=problem)
+        ended = result.ended.get(workload)
         if ended is None:
             self._on_view(self.view)
             return
         winner = ended.result.verdict
-        self.view = replace(
-            self.view,
-            faster="a" if winner is Winner.A else "b" if winner is Winner.B else None,
-            sentence=sentence(ended.result, plain_line(workload)),
-        )
-        bets = await asyncio.to_thread(run.bets, workload)
-        self._show_found(
-            ended.result, bets, result.outputs.get(workload), short=result.short.get(workload, 0)
-        )
+        faster: ArmName | None = "a" if winner is Winner.A else "b" if winner is Winner.B else None
+        said = sentence(ended.result, plain_line(workload))
+        self.view = replace(self.view, faster=faster, sentence=said)
+        short, outputs = result.short.get(workload, 0), result.outputs.get(workload)
+        self._show_found(ended.result, bets, result.pairs[workload], outputs, short=short)
 
     def _show_found(
         self,
         found: Comparison,
         bets: tuple[BetView | None, BetView | None],
+        pairs: Sequence[Pair],
         outputs: Outputs | None,
         *,
         short: int = 0,
@@ -132,6 +125,7 @@ class Duel(Watcher):
             a=a,
             b=b,
             pairs=found.pairs,
+            ratios=tuple(math.exp(pair.log_ratio) for pair in pairs),
             ratio=_estimate(found),
             remarks=_remarks(found.drift, short),
             outputs=_outputs(outputs),

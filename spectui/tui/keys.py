@@ -12,7 +12,7 @@ MEASURE: Final = Binding.Group("measure", compact=True)
 SERVER: Final = Binding.Group("server", compact=True)
 VIEW: Final = Binding.Group("view", compact=True)
 FILES: Final = Binding.Group("profiles", compact=True)
-DUEL_GROUP: Final = Binding.Group("on the A/B screen", compact=True)
+DUEL_GROUP: Final = Binding.Group("on A/B", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
 
 
@@ -96,8 +96,8 @@ DASHBOARD: Final = [
 DUEL: Final = [
     _key("space", "run", "run", "Compare A and B, or end that", DUEL_GROUP, display="\u2423", show=True),
     _key("l", "choose", "take B", "Take a saved profile as B", DUEL_GROUP, show=True),
-    _key("1,left", "mark('a')", "A", "Choose A", DUEL_GROUP, show=True),
-    _key("2,right", "mark('b')", "B", "Choose B", DUEL_GROUP, show=True),
+    _key("1,left", "mark('a')", "A", "Choose A; the left arrow as well", DUEL_GROUP, show=True),
+    _key("2,right", "mark('b')", "B", "Choose B; the right arrow as well", DUEL_GROUP, show=True),
     _key(
         "enter", "apply", "apply", "Stage the arm that is chosen, else the faster one", DUEL_GROUP, show=True
     ),

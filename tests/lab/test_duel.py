@@ -70,6 +70,8 @@ async def test_a_run_is_shown_from_its_start_to_its_sentence() -> None:
     assert last.ratio is not None
     assert last.ratio.low is not None
     assert 1 < last.ratio.low < last.ratio.value
+    assert len(last.ratios) == last.pairs
+    assert min(last.ratios) <= last.ratio.value <= max(last.ratios)
     assert last.turn is None
     assert last.b is not None
     assert last.b.bet.speedup_actual is not None

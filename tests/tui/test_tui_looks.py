@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import tui_fakes as fakes
 from textual.pilot import Pilot
 
+from spectui.core.duel import DuelState, DuelView
 from spectui.core.snapshot import Snapshot
 from spectui.tui.app import SpectuiApp
 
@@ -27,6 +29,14 @@ LOOKS: list[tuple[str, Snapshot, tuple[int, int], tuple[str, ...]]] = [
     ("help_small", fakes.losing(), SMALL, ("question_mark",)),
     ("written_large", fakes.losing(), LARGE, ("o",)),
 ]
+DUELS: list[tuple[str, DuelView, tuple[int, int], tuple[str, ...]]] = [
+    ("ready_small", fakes.duel(), SMALL, ("a",)),
+    ("no_b_large", replace(fakes.duel(), b=None), LARGE, ("a",)),
+    ("running_small", fakes.duel(DuelState.RUNNING), SMALL, ("a",)),
+    ("running_large", fakes.duel(DuelState.RUNNING), LARGE, ("a",)),
+    ("decided_small", fakes.duel(DuelState.ENDED), SMALL, ("a",)),
+    ("decided_large", fakes.duel(DuelState.ENDED), LARGE, ("a", "1")),
+]
 
 
 @pytest.mark.parametrize(("name", "instant", "size", "keys"), LOOKS, ids=[look[0] for look in LOOKS])
@@ -36,6 +46,15 @@ def test_looks(
     assert snap_compare(
         SpectuiApp(fakes.FakeController(instant)), terminal_size=size, run_before=_press(*keys)
     ), name
+
+
+@pytest.mark.parametrize(("name", "view", "size", "keys"), DUELS, ids=[duel[0] for duel in DUELS])
+def test_duel_looks(
+    snap_compare: Any, name: str, view: DuelView, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    controller = fakes.FakeController(fakes.losing())
+    controller.duel.view = view
+    assert snap_compare(SpectuiApp(controller), terminal_size=size, run_before=_press(*keys)), name
 
 
 def test_welcome_looks(snap_compare: Any) -> None:

@@ -407,6 +407,7 @@ def duel(state: DuelState = DuelState.READY) -> DuelView:
         b=ArmView(profile=other, name="staged", bet=b.bet),
         pairs=12,
         ratio=Estimate(value=3.61, low=3.42, high=3.81),
+        ratios=tuple(3.61 + 0.6 * math.sin(i * 1.7) for i in range(12)),
         outputs=OutputsView(compared=12, different=0),
     )
     if state is not DuelState.ENDED:
@@ -416,6 +417,7 @@ def duel(state: DuelState = DuelState.READY) -> DuelView:
     return replace(
         seen,
         pairs=24,
+        ratios=tuple(3.61 + 0.6 * math.sin(i * 1.7) for i in range(24)),
         faster="b",
         sentence="B is 3.61x faster than A (3.42 to 3.81) on code, 24 prompts",
         remarks=("the machine drifted, second half against first: A -6%, B -5%",),

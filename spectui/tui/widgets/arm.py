@@ -129,14 +129,15 @@ def _bet_rows(bet: BetView, width: int) -> list[Line]:
     """The most telling first: what does not fit is left out from the end."""
     alpha, per_pass = bet.alpha, bet.tokens_per_pass
     first, unit = duration(bet.time_to_first_token_ms)
+    actual = bet.speedup_actual
     return [
         _row("tokens/pass", number(per_pass.value if per_pass else None), margin(per_pass), width),
         _row("alpha", number(alpha.value if alpha else None), margin(alpha), width),
         _row("first token", first.rjust(6), unit, width),
         _row(
             "actual",
-            times(bet.speedup_actual.value if bet.speedup_actual else None).rjust(7),
-            f"over {shown(bet.baseline_source)}" if bet.speedup_actual and bet.baseline_source else "",
+            times(actual.value).rjust(7) if actual else UNKNOWN.rjust(6),
+            f"over {shown(bet.baseline_source)}" if actual and bet.baseline_source else "",
             width,
         ),
         _row("draft cost c", number(bet.c), "steps" if bet.c is not None else "", width),

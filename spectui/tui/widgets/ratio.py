@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
 
 from spectui.core.duel import DuelState, DuelView
 from spectui.core.snapshot import Snapshot
@@ -10,6 +13,15 @@ from spectui.tui.text import interval, shown, times, wrap
 from spectui.tui.widgets.digits import big
 from spectui.tui.widgets.duel import DuelPanel
 from spectui.tui.widgets.panel import Line, Span
+
+_AXIS: Final = 7
+"""Cells of the labels."""
+_CHART, _TALLEST = 6, 15
+"""Rows of the smallest and the largest chart."""
+_ROOMY: Final = 20
+"""Rows from which on it begins with an empty one, as the arms do."""
+_AROUND: Final = 1.05
+"""At least so much to either side of 1.0x is in sight."""
 
 
 class RatioPanel(DuelPanel):
@@ -22,7 +34,11 @@ class RatioPanel(DuelPanel):
         duel = self.duel
         lines = [*_figures(duel, width), *_interval(duel, width), (), *_pairs(duel, width), ()]
         lines += _outputs(duel, width)
-        return ([()] if height > len(lines) + 2 else []) + lines
+        lines = [*([()] if height >= _ROOMY else []), *lines]
+        spare = min(height - len(lines) - 2, _TALLEST)
+        if spare >= _CHART and duel.ratios:
+            lines += [(), (Span("pair by pair", "label"),), *_dots(duel.ratios, width, spare)]
+        return lines
 
 
 def _figures(duel: DuelView, width: int) -> list[Line]:
@@ -67,3 +83,26 @@ def _outputs(duel: DuelView, width: int) -> list[Line]:
 
 def _wrapped(text: str, width: int, style: str) -> list[Line]:
     return [(Span(line, style),) for line in wrap(text, width, indent="  ")]
+
+
+def _dots(ratios: Sequence[float], width: int, height: int) -> list[Line]:
+    """A dot for each of the last pairs that fit, from left to right, on a logarithmic axis with a line at 1.0x."""
+    seen = ratios[-(width - _AXIS) :]
+    top, bottom = math.log(max(*seen, _AROUND)), math.log(min(*seen, 1 / _AROUND))
+
+    def row_of(logarithm: float) -> int:
+        return round((top - logarithm) / (top - bottom) * (height - 1))
+
+    even = row_of(0.0)
+    places = [row_of(math.log(ratio)) for ratio in seen]
+    lines: list[Line] = []
+    for row in range(height):
+        value = math.exp(top - (top - bottom) * row / (height - 1))
+        label = "1.00x" if row == even else times(value) if row in {0, height - 1} else ""
+        blank = "\u2508" if row == even else " "
+        spans = [Span(label.rjust(_AXIS - 1) + " ", "label")]
+        for hit, run in groupby(places, key=row.__eq__):
+            length = len(list(run))
+            spans.append(Span("\u25cf" * length, "second") if hit else Span(blank * length, "faint"))
+        lines.append((*spans, Span(blank * (width - _AXIS - len(seen)), "faint")))
+    return lines
