@@ -19,9 +19,10 @@ class LendingSession(Session):
     """Lends its device. A newer command, such as a restart, takes it back: the borrower is cancelled."""
 
     @property
-    def starting(self) -> bool:
-        """Whether its server is not ready yet, so that it is not known what would have to come back."""
-        return self.server is not None and self.server.state in {ServerState.STARTING, ServerState.LOADING}
+    def unsettled(self) -> bool:
+        """Whether its server starts or its baseline is measured: what would have to come back does not run yet."""
+        starting = {ServerState.STARTING, ServerState.LOADING}
+        return self._measuring or (self.server is not None and self.server.state in starting)
 
     def lend(self, work: Work) -> asyncio.Task[None]:
         """End our own server, or only the traffic on another's; run `work`; go on with what ran.

@@ -20,7 +20,6 @@ from spectui.tui.screens.baseline import BaselineScreen, GivenBaseline
 from spectui.tui.screens.command import CommandScreen
 from spectui.tui.screens.confirm import ConfirmScreen
 from spectui.tui.screens.drafts import DraftScreen
-from spectui.tui.screens.duel import DuelScreen
 from spectui.tui.screens.picker import Choice, PickerScreen
 from spectui.tui.screens.profiles import LoadScreen, SaveScreen
 from spectui.tui.text import shown, speed
@@ -161,6 +160,8 @@ class ActionScreen(Screen[None]):
 
     def action_duel(self) -> None:
         """Open the A/B screen; nothing is started by that."""
+        from spectui.tui.screens.duel import DuelScreen  # noqa: PLC0415  not needed for the first frame
+
         self._controller.duel.open()
         self.app.push_screen(DuelScreen(self._controller))
 

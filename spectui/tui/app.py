@@ -19,7 +19,7 @@ from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
 from spectui.errors import SpectuiError
 from spectui.tui.controller import Controller
-from spectui.tui.keys import DASHBOARD, DUEL, DUEL_GROUP
+from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, DUEL_GROUP
 from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.help import HelpScreen
@@ -95,13 +95,10 @@ class SpectuiApp(App[None]):
         self.notify(shown(text), severity="error", markup=False, timeout=10)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every key of the dashboard by name, then Textual's own themes and screenshots."""
-        if isinstance(screen, DashboardScreen):
-            for binding in DASHBOARD:
-                action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
-                yield SystemCommand(
-                    binding.description, binding.tooltip, lambda run=action: self.run_action(run)
-                )
+        """Every key of the screen by name, then Textual's own themes and screenshots."""
+        for binding in BY_SCREEN.get(type(screen).__name__, ()):
+            action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
+            yield SystemCommand(binding.description, binding.tooltip, lambda run=action: self.run_action(run))
         for command in super().get_system_commands(screen):
             if command.title in {"Theme", "Screenshot"}:
                 yield command

@@ -78,8 +78,8 @@ class SessionDuel:
             raise UsageError("there is no arm B yet: l takes a profile, or stage a change on the dashboard")
         if not differences(view.a.profile, view.b.profile):
             raise UsageError("both arms are the same: l takes another profile as B")
-        if session.starting:
-            raise UsageError("the server is still starting: compare when it runs")
+        if session.unsettled:
+            raise UsageError("the server is starting, or its baseline is measured: compare when that is done")
         keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
         duel = Duel(view, launcher=session.launcher, on_view=self._show, api_keys=keys)
         self._duel, self._task = duel, None
@@ -89,6 +89,9 @@ class SessionDuel:
         except SpectuiError as error:
             duel.show(state=DuelState.FAILED, note="", problem=str(error))
             return
+        except asyncio.CancelledError:
+            _settle(duel)
+            raise
         if self._view.state is DuelState.STOPPING:
             _settle(duel)
             return

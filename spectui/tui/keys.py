@@ -1,4 +1,4 @@
-"""Every key of the dashboard in one table; footer, help and palette are made from it."""
+"""Every key of the dashboard and of the A/B screen in tables; footer, help and palette are made from them."""
 
 from __future__ import annotations
 
@@ -105,3 +105,6 @@ DUEL: Final = [
     *_GENERAL,
 ]
 """Bindings of the A/B screen."""
+
+BY_SCREEN: Final = {"DashboardScreen": DASHBOARD, "DuelScreen": DUEL}
+"""Bindings by the name of their screen's class, so that looking them up imports no screen."""

@@ -281,6 +281,16 @@ async def test_clicks_choose_apply_and_start(opened: Opener) -> None:
             assert controller.calls[-1] == call
 
 
+async def test_palette_offers_its_actions(opened: Opener) -> None:
+    async with opened() as (pilot, controller):
+        await entered(pilot, controller, fakes.duel())
+        commands = {c.title: c for c in pilot.app.get_system_commands(pilot.app.screen)}
+        assert commands.keys() >= {binding.description for binding in DUEL}
+        await commands["run"].callback()  # type: ignore[misc]  a coroutine function here
+        await settle(pilot)
+        assert controller.calls == [("start_duel",)]
+
+
 async def test_help_lists_its_keys(opened: Opener) -> None:
     async with opened() as (pilot, controller):
         await entered(pilot, controller, fakes.duel())

@@ -13,8 +13,9 @@ from textual.message import Message
 
 from spectui.core.duel import ArmName, DuelState, DuelView
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
-from spectui.core.snapshot import TrafficState
+from spectui.core.snapshot import ServerState, TrafficState
 from spectui.errors import ProfileError, UsageError
+from spectui.lab.launcher import Launcher
 from spectui.lab.lending import LendingSession
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
@@ -259,3 +260,30 @@ async def test_what_is_staged_after_a_pick_is_b_again(host: Host) -> None:
     assert mine.view.b is not None
     assert mine.view.b.name == "staged"
     await mine.running.aclose()
+
+
+async def test_what_is_cancelled_while_the_arms_are_checked_has_stopped(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_plan: object, _profile: TuningProfile) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Launcher, "plan", never)
+    save(TuningProfile(server=ServerSettings(model="/models/target.gguf")), "own", host.folders)
+    host.duel.open()
+    await host.duel.choose("own")
+    task = asyncio.create_task(host.duel.start())
+    await host.until(lambda view: view.state is DuelState.STARTING)
+    task.cancel()
+    await asyncio.wait({task})
+    assert host.view.state is DuelState.STOPPED
+
+
+async def test_a_start_waits_until_what_would_come_back_runs(host: Host) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    assert host.running.server is not None
+    host.running.server.state = ServerState.LOADING
+    with pytest.raises(UsageError, match="starting"):
+        await host.duel.start()
+    assert host.view.state is DuelState.READY

@@ -102,9 +102,7 @@ class DuelScreen(Screen[None]):
         if self.duel.busy:
             self._controller.duel.stop()
         else:
-            self.app.run_worker(
-                self._controller.duel.start(), name="A/B", group="duel", exclusive=True, exit_on_error=False
-            )
+            self.app.run_worker(self._controller.duel.start(), name="A/B", group="duel", exit_on_error=False)
 
     def action_choose(self) -> None:
         """Choose arm B among the saved profiles."""
