@@ -12,6 +12,7 @@ MEASURE: Final = Binding.Group("measure", compact=True)
 SERVER: Final = Binding.Group("server", compact=True)
 VIEW: Final = Binding.Group("view", compact=True)
 FILES: Final = Binding.Group("profiles", compact=True)
+COMPARE: Final = Binding.Group("compare", compact=True)
 DUEL_GROUP: Final = Binding.Group("on A/B", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
 
@@ -59,7 +60,6 @@ DASHBOARD: Final = [
     ),
     _key("b", "baseline", "baseline", "Measure plain speed on the same prompts", MEASURE, show=True),
     _key("v", "probe", "probe", "Measure what checking n tokens in one pass costs", MEASURE),
-    _key("a", "duel", "A/B", "Compare two configurations on the same prompts, side by side", MEASURE),
     _key("n", "mode", "mode", "Choose how tokens are drafted, or off", SETTINGS),
     _key("d", "draft", "draft", "Choose the draft model", SETTINGS),
     _key(
@@ -89,6 +89,7 @@ DASHBOARD: Final = [
     _key("x", "command", "command", "Show the staged command line whole", VIEW),
     _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
     _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
+    _key("a", "duel", "A/B", "Compare two configurations side by side", COMPARE, show=True),
     *_GENERAL,
 ]
 """Bindings of the main screen."""

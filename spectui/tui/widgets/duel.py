@@ -90,8 +90,9 @@ class DuelVerdict(DuelPanel):
         badge, style = badge_of(duel)
         lead = cell_len(badge) + 1
         first = wrap("\u00a0" * lead + _said(duel), width)
-        lines: list[Line] = [(Span(badge, style), Span(first[0][lead - 1 :], "strong"))]
-        lines += [(Span(line, "strong"),) for line in first[1:]]
+        ink = "strong" if duel.sentence or duel.problem else "text"
+        lines: list[Line] = [(Span(badge, style), Span(first[0][lead - 1 :], ink))]
+        lines += [(Span(line, ink),) for line in first[1:]]
         for text in duel.remarks:
             lines += [(Span(line, "text"),) for line in wrap(shown(text), width, indent="  ")]
         after = wrap(_next(duel, self.chosen), width)

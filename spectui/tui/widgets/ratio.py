@@ -49,12 +49,12 @@ def _figures(duel: DuelView, width: int) -> list[Line]:
 
 
 def _interval(duel: DuelView, width: int) -> list[Line]:
-    """The interval; while the run goes on it would be wrong too often to decide by."""
+    """The interval; before the end it holds for one look alone, too often wrong to decide by."""
     span = interval(duel.ratio)
     if not span:
         missing = "no interval yet" if duel.busy else ""
         return [(Span(missing.center(width), "label"),)]
-    said = "so far" if duel.state is not DuelState.ENDED else "95 % interval"
+    said = "so far" if duel.state is not DuelState.ENDED else "95 %, over all looks"
     return [(Span(span.center(width), "text"),), (Span(said.center(width), "label"),)]
 
 
