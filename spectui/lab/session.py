@@ -19,6 +19,7 @@ from spectui.core.verdict import Change
 from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
+from spectui.lab.idle import IdleWork
 from spectui.lab.launcher import Launcher
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
@@ -76,7 +77,7 @@ class Session:
         self._segment_of: tuple[Server, TuningProfile] | None = None
         self._prompts: PromptOrder | None = None
         self._traffic_task: asyncio.Task[None] | None = None
-        self._idle_probe: asyncio.Task[None] | None = None
+        self._idle = IdleWork(lambda why: self.troubles.on_notice(f"verification could not be probed: {why}"))
 
     @property
     def t(self) -> float:
@@ -158,9 +159,7 @@ class Session:
 
     def _require_own(self) -> None:
         if self.staging.staged.attached:
-            raise UsageError(
-                "spectui did not start this server and will not restart it: use the command line"
-            )
+            raise UsageError("spectui did not start this server and will not restart it: see x")
 
     def _forget_refusals(self) -> None:
         """Settings that could not be started were changed: a server that runs on is well again."""
@@ -289,12 +288,11 @@ class Session:
             self.gauge.quiet()
 
     async def _stop_traffic(self) -> None:
-        tasks = {task for task in (self._traffic_task, self._idle_probe) if task is not None}
-        self._traffic_task = self._idle_probe = None
-        for task in tasks:
+        await self._idle.end()
+        task, self._traffic_task = self._traffic_task, None
+        if task is not None:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait({task})
         self.gauge.pause()
 
     async def _stop_server(self) -> None:
@@ -390,13 +388,7 @@ class Session:
         """Probe a server of ours that has nothing to do; where a draft would read along, b probes."""
         alone = profile.speculation.mode == OFF or is_ngram(profile.speculation.mode)
         if server.owned and alone and not (self.wants_traffic or self.gauge.verification):
-            self._idle_probe = asyncio.create_task(self._probe_idle(server), name="idle-probe")
-
-    async def _probe_idle(self, server: Server) -> None:
-        try:
-            await self._probe_running(server)
-        except Exception as error:  # noqa: BLE001  nobody asked for it and nobody looks at this task
-            self.troubles.on_notice(f"verification could not be probed: {error}")
+            self._idle.begin(lambda: self._probe_running(server))
 
     async def _probe_running(self, server: Server) -> None:
         try:
