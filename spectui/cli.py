@@ -29,7 +29,7 @@ from spectui.options import (
     with_baseline,
     workloads_of,
 )
-from spectui.printing import JSON_OPTION, fail, print_result, say
+from spectui.printing import JSON_OPTION, fail, print_result, say, unwritten
 from spectui.profile_commands import profiles
 
 if TYPE_CHECKING:
@@ -251,13 +251,11 @@ def main(argv: list[str] | None = None) -> NoReturn:
         fail(error, status=2)
     except (KeyboardInterrupt, click.Abort):
         status = _INTERRUPTED
+    except BrokenPipeError as error:
+        unwritten(error)
     except OSError as error:
-        # The interpreter's own flush at exit must not complain as well.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        gone = isinstance(error, BrokenPipeError)
-        if not gone:
-            say(f"spectui: the output cannot be written ({error.strerror or error})")
-        status = 0 if gone else 1
+        say(f"spectui: the system refused: {error}")
+        status = 1
     sys.exit(status if isinstance(status, int) else 0)
 
 

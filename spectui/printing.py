@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,9 +17,27 @@ JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print
 
 
 def print_result(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
-    """Print a result as the caller asked for it."""
-    click.echo(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
-    sys.stdout.flush()
+    """Print a result as the caller asked for it; ends the command where it cannot be written."""
+    write(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
+
+
+def write(text: str, *, newline: bool = True) -> None:
+    """Write to stdout; ends the command where that cannot be done, in silence where a pipe's reader left."""
+    try:
+        click.echo(text, nl=newline)
+        sys.stdout.flush()
+    except OSError as error:
+        unwritten(error)
+
+
+def unwritten(error: OSError) -> NoReturn:
+    """End the command: its output cannot be written."""
+    # The interpreter's own flush at exit must not complain as well.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        sys.exit(0)
+    say(f"spectui: the output cannot be written ({error.strerror or error})")
+    sys.exit(1)
 
 
 def say(line: str) -> None:

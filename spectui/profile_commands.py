@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from spectui.options import folders
-from spectui.printing import JSON_OPTION, print_result
+from spectui.printing import JSON_OPTION, print_result, write
 
 
 @click.group()
@@ -40,7 +40,7 @@ def show(name: str) -> None:
     """Print a profile's file."""
     from spectui.store.profiles import load  # noqa: PLC0415
 
-    click.echo(load(name, folders()).path.read_text("utf-8"), nl=False)
+    write(load(name, folders()).path.read_text("utf-8"), newline=False)
 
 
 @profiles.command()
@@ -49,7 +49,7 @@ def path(name: str | None) -> None:
     """Print the folder of the user's profiles, or the file of one."""
     from spectui.store.profiles import load  # noqa: PLC0415
 
-    click.echo(load(name, folders()).path if name else folders().profiles)
+    write(str(load(name, folders()).path if name else folders().profiles))
 
 
 def _profile_table(data: dict[str, Any]) -> str:

@@ -28,8 +28,6 @@ class RequestSums:
     accepted: int
     committed: int
     passes: int
-    nonempty_drafts: int
-    completed: bool
 
 
 def sums_of(request: RequestPasses, *, fixed_length: bool, positions: int) -> RequestSums:
@@ -55,8 +53,6 @@ def sums_of(request: RequestPasses, *, fixed_length: bool, positions: int) -> Re
         accepted=request.accepted,
         committed=sum(p.committed for p in request.passes),
         passes=request.target_passes,
-        nonempty_drafts=sum(p.drafts for p in request.passes),
-        completed=request.completed,
     )
 
 

@@ -18,6 +18,15 @@ from spectui.core.speedup import verification_cost
 USUAL_REST: Final = 0.15
 """u in plain steps that sampling and the host usually take (measured: 0.05 to 0.15); more is per row."""
 
+_MOST_ROWS: Final = 65
+"""Rows of a slot in the longest pass that is predicted."""
+ASSUMED_REST: Final = 0.1
+"""u in plain steps where nothing tells it: the middle of the usual."""
+_FITTED_C: Final = (
+    "the server does not time its drafting: c is what the probe leaves over of a pass, and with it what the probe "
+    "does not see of verification"
+)
+
 DraftSteps = Callable[[int], int]
 """Draft steps that a pass with d drafted tokens pays."""
 
@@ -88,8 +97,10 @@ def _cheaper(bare: CostModel, drafted_per_pass: float, pass_cost: float) -> Cost
     """
     above = bare.pass_cost(drafted_per_pass) - 1
     factor = max(0.0, pass_cost - 1) / above if above > 0 else 1.0
-    v = {n: 1 + (value - 1) * factor for n, value in bare.v.items()}
-    return replace(bare, c=bare.c * factor, v=v, u_source=Source.FITTED)
+    # With several slots it is the ratio to V(B) that shrinks, so that it is written down row by row.
+    shared = bare.v if bare.slots == 1 else {n: bare.verification(n - 1) for n in range(1, _MOST_ROWS + 1)}
+    v = {n: 1 + (value - 1) * factor for n, value in shared.items()}
+    return replace(bare, c=bare.c * factor, v=v, slots=1.0, u_source=Source.FITTED)
 
 
 def split(model: CostModel, *, tokens: float, drafted_per_pass: float, pass_cost: float) -> LossSplit:
@@ -117,6 +128,7 @@ def known_costs(
     tokens: Estimate | None,
     actual: Estimate | None,
     drafted_per_pass: float | None,
+    fixed_length: bool = True,
     slots: float = 1.0,
     steps: DraftSteps = rereading_steps,
 ) -> Costs:
@@ -124,8 +136,9 @@ def known_costs(
 
     t1_ms: from the baseline, `stated` when somebody gave it. draft_ms: milliseconds per drafting step, from the
     statistics line. v: V(n) as probed. tokens: E. actual: speedup over the baseline. Where the server does not time
-    its drafting, c is what a pass costs beyond V and a usual u; where nothing was probed either, only their sum is
-    known, and `inseparable` says so. R = E / actual needs no model.
+    its drafting, c is what a pass costs beyond V and a usual u, what the probe does not see of verification
+    included; where nothing was probed either, or where drafts vary in length (fixed_length False), only their sum
+    is known. `inseparable` says so. R = E / actual needs no model.
     """
     t1 = None if t1_ms is None else _cost(t1_ms, Source.GIVEN if stated else Source.MEASURED)
     whole = _pass_cost(tokens, actual)
@@ -140,7 +153,7 @@ def known_costs(
             low=None if t1_ms.high is None else draft_ms / t1_ms.high,
             high=None if not t1_ms.low else draft_ms / t1_ms.low,
         )
-    elif verified and whole is not None and drafted_per_pass:
+    elif verified and whole is not None and drafted_per_pass and fixed_length:
         c = _left_for_drafting(whole, free, drafted_per_pass)
     return Costs(
         t1_ms=t1,
@@ -176,7 +189,7 @@ def _left_for_drafting(whole: Cost, free: CostModel, drafted: float) -> Cost:
         return max(0.0, cost - free.pass_cost(drafted) - rest) / paid
 
     return Cost(
-        value=share(whole.value, USUAL_REST * 2 / 3),
+        value=share(whole.value, ASSUMED_REST),
         source=Source.FITTED,
         low=None if whole.low is None else share(whole.low, USUAL_REST),
         high=None if whole.high is None else share(whole.high, 0.0),
@@ -188,7 +201,7 @@ def _rest(whole: Cost | None, c: Cost | None, free: CostModel, drafted: float | 
     if whole is None or c is None or not drafted:
         return None
     if c.source is Source.FITTED:
-        return Cost(value=USUAL_REST * 2 / 3, source=Source.ASSUMED, low=0.0, high=USUAL_REST)
+        return Cost(value=ASSUMED_REST, source=Source.ASSUMED, low=0.0, high=USUAL_REST)
     known = replace(free, c=c.value).pass_cost(drafted)
     return Cost(
         value=whole.value - known,
@@ -199,8 +212,10 @@ def _rest(whole: Cost | None, c: Cost | None, free: CostModel, drafted: float | 
 
 
 def _inseparable(whole: Cost | None, c: Cost | None, drafted: float | None, *, verified: bool) -> str:
-    if whole is None or not drafted or (verified and c is not None):
+    if whole is None or not drafted:
         return ""
+    if verified and c is not None:
+        return _FITTED_C if c.source is Source.FITTED else ""
     price = (whole.value - 1) / drafted
     if c is None:
         return (

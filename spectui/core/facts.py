@@ -57,6 +57,8 @@ class Facts:
     best_speedup: float | None = None
     best_low: float | None = None
     best_high: float | None = None
+    best_measured: bool = False
+    """Whether that speedup was measured in this session and not predicted."""
     best_p_min: float | None = None
     """p_min with the largest measured speedup; it cannot be predicted."""
     best_p_min_speedup: float | None = None
@@ -128,7 +130,7 @@ class Facts:
         """A draft length that is predicted to win and to beat the running one; None if there is none."""
         if self.best_length is None or self.best_length == self.draft_length:
             return None
-        return self.best_length if self._worthwhile(self.best_speedup) else None
+        return self.best_length if self._worthwhile(self.best_speedup, self.best_low) else None
 
     @property
     def better_p_min(self) -> float | None:
@@ -137,10 +139,11 @@ class Facts:
             return None
         return self.best_p_min if self._worthwhile(self.best_p_min_speedup) else None
 
-    def _worthwhile(self, speedup: float | None) -> bool:
+    def _worthwhile(self, speedup: float | None, low: float | None = None) -> bool:
         return (
             speedup is not None
             and speedup >= WINNING_FROM
+            and (low is None or low > 1)
             and speedup > (self.speedup or 0.0) * CLEARLY_BETTER
         )
 

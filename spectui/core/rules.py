@@ -47,21 +47,21 @@ def length_message(f: Facts) -> str:
     return f"{f.drafted_per_pass or 0.0:.0f} drafted tokens buy {f.tokens_per_pass - 1:.2f}"
 
 
-def _predicted(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """A predicted speedup with its interval, which is called a loss where it includes one."""
+def _best(f: Facts) -> str:
+    """The best length's speedup with its interval, which is called a loss where it includes one."""
+    value, low, high = f.best_speedup, f.best_low, f.best_high
     if value is None:
         return ""
+    word = "measured" if f.best_measured else "predicted"
     if low is None or high is None:
-        return f"predicted {value:.2f}x"
+        return f"{word} {value:.2f}x"
     loss = "; that includes a loss" if low < 1 <= high else ""
-    return f"predicted {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
+    return f"{word} {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
 
 
 def _length_advice(f: Facts) -> str:
     what = "n-gram length" if f.ngram else "draft length"
-    return (
-        f"{what} {f.draft_length} -> {f.better_length}: {_predicted(f.best_speedup, f.best_low, f.best_high)}"
-    )
+    return f"{what} {f.draft_length} -> {f.better_length}: {_best(f)}"
 
 
 def _length_change(f: Facts) -> Change | None:
@@ -81,7 +81,7 @@ def _off_advice(f: Facts) -> str:
         return "off: this setting loses, and what others would do cannot be told from it; sweep them"
     if f.best_speedup is None:
         return "off: no draft length is predicted to win here"
-    return f"off: the best draft length, {f.best_length}, is {_predicted(f.best_speedup, f.best_low, f.best_high)}"
+    return f"off: the best draft length, {f.best_length}, is {_best(f)}"
 
 
 def _no_baseline_message(f: Facts) -> str:

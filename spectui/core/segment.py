@@ -24,6 +24,8 @@ _MAX_CLUSTERS: Final = 256
 _MAX_TIMES_TO_FIRST: Final = 500
 _STALLED: Final = 10.0
 """A pass that takes so many times the request's median per row was held up by something else than the bet."""
+_STALLS_PER_PASS: Final = 0.005
+"""Up to this share stalls are accidents and left out; more of them are what this machine does."""
 _MIN_REPLICATED: Final = 3
 """Requests from which drawing them again says something about their spread."""
 
@@ -79,10 +81,11 @@ class Segment:
         """Whether only a request's end cuts drafts; seen in the drafts where the settings are not known."""
         self._clusters: list[RequestSums] = []
         self._speed: list[RatioSums] = []
+        self._held: list[RatioSums] = []
+        """The stalled passes of each cluster, apart from its speed."""
         self.two_pass = False
         """Whether the server makes two target passes per cycle; passes are then cycles here."""
         self._first_token_ms: list[float] = []
-        self._stalled = 0
         self._requests = 0
         self._committed = 0
         self._stream_seconds = 0.0
@@ -100,9 +103,9 @@ class Segment:
         self.two_pass = self.two_pass or is_two_pass(request.passes)
         request = in_cycles(request)
         self._clusters.append(self._sums(request))
-        sums, stalled = self._speed_sums(request)
+        sums, held = self._speed_sums(request)
         self._speed.append(sums)
-        self._stalled += stalled
+        self._held.append(held)
         if request.completed:
             self._requests += 1
             self._committed += request.committed
@@ -111,9 +114,7 @@ class Segment:
             del self._first_token_ms[:-_MAX_TIMES_TO_FIRST]
         if len(self._clusters) > _MAX_CLUSTERS:
             self._clusters = _joined_pairs(self._clusters)
-            self._speed = [a.joined(b) for a, b in zip(self._speed[::2], self._speed[1::2], strict=False)] + (
-                [self._speed[-1]] if len(self._speed) % 2 else []
-            )
+            self._speed, self._held = _paired(self._speed), _paired(self._held)
 
     def add_busy(self, *, stream_seconds: float, busy_seconds: float) -> None:
         """Account decode time: summed over streams, and as the time in which at least one decoded."""
@@ -122,7 +123,10 @@ class Segment:
 
     def speed(self, in_flight: Sequence[RequestPasses] = ()) -> SpeedEstimate | None:
         """Decode speed: committed tokens over decode time, recomputed from counts."""
-        sums = self._speed + [self._speed_sums(r)[0] for r in in_flight if r.passes]
+        live = [self._speed_sums(r) for r in in_flight if r.passes]
+        sums, held = self._speed + [s for s, _ in live], self._held + [h for _, h in live]
+        if not self._accidental(sums, held):
+            sums = [s.joined(h) for s, h in zip(sums, held, strict=True)]
         estimate = ratio(sums)
         if estimate is None or estimate.value <= 0:
             return None
@@ -150,7 +154,7 @@ class Segment:
         passes = sum(c.passes for c in clusters)
         tokens = acceptance.tokens_per_pass(clusters)
         speed = self.speed(in_flight)
-        actual = _actual(speed, baseline)
+        actual = speedup_over(speed, baseline) if speed and baseline else None
         draft_ms, c = self._draft_cost(drafting, baseline, speed.streams if speed else 1.0)
         speculating = self.profile.speculation.mode != OFF
         view = BetView(
@@ -176,7 +180,7 @@ class Segment:
             t1_ms=self._t1_ms(baseline),
             rereads=self.rereads,
             streams=speed.streams if speed else 1.0,
-            stalled=self._stalled,
+            stalled=self._left_out,
             speedup_actual=actual if speculating else None,
             survival=acceptance.survival(clusters) if drafted else (),
         )
@@ -231,8 +235,18 @@ class Segment:
             return per_step, None
         return per_step, per_step * baseline.per_stream.value / 1000
 
-    def _speed_sums(self, request: RequestPasses) -> tuple[RatioSums, int]:
-        """Tokens and seconds of a request's passes, and how many stalled and are left out.
+    @property
+    def _left_out(self) -> int:
+        """Stalled passes that the speed leaves out."""
+        return sum(h.n for h in self._held) if self._accidental(self._speed, self._held) else 0
+
+    @staticmethod
+    def _accidental(sums: Sequence[RatioSums], held: Sequence[RatioSums]) -> bool:
+        stalled = sum(h.n for h in held)
+        return stalled <= max(1, _STALLS_PER_PASS * (stalled + sum(s.n for s in sums)))
+
+    def _speed_sums(self, request: RequestPasses) -> tuple[RatioSums, RatioSums]:
+        """Tokens and seconds of a request's passes, and of those that stalled.
 
         With several slots a pass waits for the prompts of others: that is no stall but the price of concurrency.
         """
@@ -240,14 +254,22 @@ class Segment:
         alone = self.profile.traffic.concurrency == 1
         usual = median(ms for _, ms in timed) if timed and alone else 0.0
         rows = median(_rows(step) for step, _ in timed) if timed else 1.0
-        sums, stalled = RatioSums(), 0
+        sums, held = RatioSums(), RatioSums()
         for step, ms in timed:
             # A longer draft costs more, at most in proportion to its rows.
             if 0 < _STALLED * usual * max(1.0, _rows(step) / rows) < ms:
-                stalled += 1
+                held = held.plus(step.committed, ms / 1000)
             else:
                 sums = sums.plus(step.committed, ms / 1000)
-        return sums, stalled
+        return sums, held
+
+
+def draft_length_of(profile: TuningProfile) -> int | None:
+    """k as the settings say it; of n-gram modes their own length, None where the server's default is left."""
+    speculation = profile.speculation
+    if speculation.mode == OFF:
+        return None
+    return speculation.ngram_length if is_ngram(speculation.mode) else speculation.draft_length
 
 
 def longest_draft(profile: TuningProfile) -> int:
@@ -261,6 +283,11 @@ def longest_draft(profile: TuningProfile) -> int:
 def _rows(step: TargetPass) -> int:
     """Tokens that the target evaluated in a step."""
     return step.drafted + step.merged
+
+
+def _paired(sums: list[RatioSums]) -> list[RatioSums]:
+    joined = [a.joined(b) for a, b in zip(sums[::2], sums[1::2], strict=False)]
+    return joined + ([sums[-1]] if len(sums) % 2 else [])
 
 
 def _joined_pairs(clusters: list[RequestSums]) -> list[RequestSums]:
@@ -278,8 +305,6 @@ def _join(a: RequestSums, b: RequestSums) -> RequestSums:
         accepted=a.accepted + b.accepted,
         committed=a.committed + b.committed,
         passes=a.passes + b.passes,
-        nonempty_drafts=a.nonempty_drafts + b.nonempty_drafts,
-        completed=a.completed and b.completed,
     )
 
 
@@ -295,10 +320,8 @@ def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | No
     return 1000 * tokens.value / speed.per_stream.value
 
 
-def _actual(speed: SpeedEstimate | None, baseline: SpeedEstimate | None) -> Estimate | None:
+def speedup_over(speed: SpeedEstimate, baseline: SpeedEstimate) -> Estimate:
     """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale."""
-    if speed is None or baseline is None:
-        return None
     value = speed.aggregate.value / baseline.aggregate.value
     if speed.relative_error is None:
         return Estimate(value=value)

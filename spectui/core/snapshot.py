@@ -277,6 +277,8 @@ class CurvePoint:
     speedup: float
     low: float | None = None
     high: float | None = None
+    measured: bool = False
+    """Whether it was measured and not predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +289,7 @@ class CurveView:
     textbook: tuple[CurvePoint, ...] = ()
     """E(k) / (1 + k c): verification taken as free."""
     predicted: tuple[CurvePoint, ...] = ()
-    """E(k) / (1 + k c') with c' from what the running settings really cost; empty without a baseline."""
+    """By the full cost where verification was probed, else by what a drafted token really cost in all."""
     measured: tuple[CurvePoint, ...] = ()
     """Segments of this session with the same workload, temperature, mode and draft."""
     now: int | None = None

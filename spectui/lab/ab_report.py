@@ -23,7 +23,7 @@ def ab_to_json(result: AbResult) -> dict[str, Any]:
         **_numbers(whole),
         "identical_outputs": all(known) if known else None,
         "workloads": {name: _workload(result, name) for name in result.ended},
-        "summary": sentence(whole, " and ".join(result.ended)),
+        "summary": sentence(whole, " and ".join(name for name in result.ended if result.pairs.get(name))),
     }
 
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import OFF, ServerSettings, TuningProfile
 from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView
 from spectui.errors import SpectuiError
 from spectui.lab.collect import Collector
+from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Progress, ended_by, known_settings, open_server
 from spectui.lab.server import LaunchedServer, Server
@@ -21,7 +22,7 @@ from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt, Workload
 
 
-class Recorder(Collector):
+class Answers(Collector):
     """A collector that also keeps each counted answer, by its prompt's id."""
 
     def __init__(self, profile: TuningProfile, **options: Any) -> None:
@@ -55,7 +56,7 @@ class Arm:
         self._open = False
         self._known: TuningProfile | None = None
         self._fixed_length: bool | None = None
-        self._recorders: dict[str, Recorder] = {}
+        self._recorders: dict[str, Answers] = {}
         self._drafting: dict[str, DraftTiming] = {}
         self._before: DraftTiming | None = None
 
@@ -126,9 +127,11 @@ class Arm:
             return None
         if self._open and self._server is not None:
             self._account(workload, self._server)
-        return recorder.segment.bet(
+        bet = recorder.segment.bet(
             baseline=baseline, baseline_source=source, drafting=self._drafting.get(workload)
         )
+        # Nothing is probed between the turns of an arm.
+        return with_costs(bet, {})
 
     def conclude(self, workload: str, baseline: SpeedEstimate | None, source: str) -> None:
         """Take what a workload yielded into the measurement."""
@@ -138,21 +141,22 @@ class Arm:
             self.measurement.judge(workload, self._recorders[workload].segment.profile, self._server)
 
     def is_plain_side_of(self, other: Arm) -> bool:
-        """Whether this arm is what the other's bet is measured against: the same target without speculation."""
+        """Whether this arm is what the other's bet is measured against: the same server without speculation."""
         mine, theirs = self.settings, other.settings
-        same = mine.server.model == theirs.server.model and mine.sampling == theirs.sampling
-        return mine.speculation.mode == OFF and mine.server.model is not None and same
+        same = _comparable(mine.server) == _comparable(theirs.server) and mine.sampling == theirs.sampling
+        built = self.measurement.build == other.measurement.build
+        return mine.speculation.mode == OFF and mine.server.model is not None and same and built
 
     def failed(self, error: SpectuiError) -> None:
         """Note that this arm's server ended the run."""
         ended_by(error, self.measurement, self.settings, self._server)
 
-    def _ready(self, workload: Workload) -> tuple[Server, Recorder]:
+    def _ready(self, workload: Workload) -> tuple[Server, Answers]:
         if self._server is None or not self._open:
             raise RuntimeError("an arm takes its turn while its server is open")
         if workload.name not in self._recorders:
-            self._recorders[workload.name] = Recorder(
-                self._settings(workload), fixed_length=self._fixed_length
+            self._recorders[workload.name] = Answers(
+                self._settings(workload), fixed_length=self._fixed_length, rereads=self._server.rereads
             )
         return self._server, self._recorders[workload.name]
 
@@ -160,7 +164,7 @@ class Arm:
         return self.settings.with_traffic(workload=workload.name)
 
     async def _sent(
-        self, server: Server, recorder: Recorder, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
+        self, server: Server, recorder: Answers, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
     ) -> None:
         try:
             await recorder.send(server, iter(prompts), requests=requests, warm_up=warm_up)
@@ -177,3 +181,8 @@ class Arm:
             now = replace(now, draft_ms=now.draft_ms + known.draft_ms, drafted=now.drafted + known.drafted)
         if now is not None:
             self._drafting[workload] = now
+
+
+def _comparable(server: ServerSettings) -> ServerSettings:
+    """The settings that make a server's speed; where it listens does not."""
+    return replace(server, port=None, url=None, api_key_env=None)

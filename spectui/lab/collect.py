@@ -46,14 +46,14 @@ class Collector:
         requests: int,
         warm_up: bool = True,
         after_warmup: Callable[[], object] | None = None,
-        draft_length_known: bool = True,
     ) -> None:
         """Send so many counted requests, after a warm-up if asked for. Raises SpectuiError; what ended is kept."""
         profile = self._profile if warm_up else self._profile.with_traffic(warmup=0)
         traffic = Traffic(
             server.client, prompts, profile, self, cache_prompt=server.cache_prompt, clock=self._clock
         )
-        if not draft_length_known:
+        if not server.length_known:
+            # A guess that is too short would split passes that arrived as one.
             traffic.draft_length = None
         self._traffic = traffic
         try:

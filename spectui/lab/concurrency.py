@@ -10,16 +10,16 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.segment import SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView
-from spectui.errors import ServerError, SpectuiError, UsageError
+from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
 from spectui.lab.collect import Collector
 from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
+from spectui.lab.measure import known_settings
 from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.tables import columns, number
@@ -53,11 +53,14 @@ class Levels:
 
     @property
     def inversion(self) -> tuple[int, int] | None:
-        """The two neighbouring levels between which the gain turns into a loss; None where it does not."""
-        speeds = [(row.at_once, row.bet.speedup_actual) for row in self.rows]
-        for (fewer, before), (more, after) in pairwise(speeds):
-            if before is not None and after is not None and before.value >= 1 > after.value:
-                return fewer, more
+        """The last level that wins and the next that loses, by their intervals; None where it does not turn."""
+        won: int | None = None
+        for row in self.rows:
+            outcome = _outcome(row.bet)
+            if outcome == "wins":
+                won = row.at_once
+            elif outcome == "loses" and won is not None:
+                return won, row.at_once
         return None
 
     @property
@@ -71,6 +74,16 @@ class Levels:
         return ", ".join(said) + where
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One level's traffic."""
+
+    profile: TuningProfile
+    workload: Workload
+    requests: int
+    fixed_length: bool | None
+
+
 class ConcurrencySweep:
     """Measures one profile at several levels; owns at most one server at a time."""
 
@@ -82,7 +95,7 @@ class ConcurrencySweep:
     async def run(self, profile: TuningProfile, levels: Sequence[int], *, requests: int) -> Levels:
         """Measure each level on the profile's workload, with at least `requests` counted requests each.
 
-        A server that dies while it speculates ends the sweep with the levels until then. Raises UsageError for a
+        A server that dies on the way ends the sweep with what was measured until then. Raises UsageError for a
         profile without speculation, a server with fewer slots than asked for, and an attached one without a second
         address as its baseline; otherwise SpectuiError.
         """
@@ -101,62 +114,63 @@ class ConcurrencySweep:
                     "a server that spectui did not start needs a second one without speculation: --baseline URL"
                 )
             plain = plain.with_server(url=second)
-        async with self._open(plain, profile.server.url) as server:
-            _require_slots(server, levels[-1])
-            if server.speculating:
-                raise UsageError(f"{server.client.base_url} speculates itself, so it is no baseline")
-            speeds = {n: await self._plain(server, _at(plain, n), workload, requests) for n in levels}
-            probed = await self._probe(server, profile, levels)
-        rows: list[Level] = []
+        speeds: dict[int, SpeedEstimate] = {}
+        bets: dict[int, BetView] = {}
         build: str | None = None
         failure: SpectuiError | None = None
         try:
+            async with self._open(plain, profile.server.url) as server:
+                _require_slots(server, levels[-1])
+                if server.speculating:
+                    raise UsageError(f"{server.client.base_url} speculates itself, so it is no baseline")
+                for n in levels:
+                    speeds[n] = await self._plain(server, _at(plain, n), workload, requests)
+                probed = await self._probe(server, profile, levels)
             async with self._open(profile, profile.server.url) as server:
                 _require_slots(server, levels[-1])
                 build = server.build
+                known, fixed_length = await known_settings(server, workload, self._progress)
                 for n in levels:
-                    job = _at(server.profile, n)
-                    rows.append(await self._level(server, job, workload, requests, (speeds[n], probed)))
-        except ServerError as error:
+                    job = _Job(_at(known, n), workload, requests, fixed_length)
+                    bets[n] = await self._level(server, job, speeds[n], probed)
+        except (ServerError, LaunchError) as error:
+            if not speeds:
+                raise
             failure = error
-        return Levels(workload=workload.name, build=build, rows=tuple(rows), failure=failure)
+        rows = tuple(
+            Level(at_once=n, bet=bets.get(n, BetView(baseline=speed.aggregate)))
+            for n, speed in speeds.items()
+        )
+        return Levels(workload=workload.name, build=build, rows=rows, failure=failure)
 
     async def _plain(
         self, server: Server, profile: TuningProfile, workload: Workload, requests: int
     ) -> SpeedEstimate:
-        speed = (await self._sent(server, profile, workload, requests, "plain")).segment.speed()
+        job = _Job(profile, workload, requests, None)
+        speed = (await self._sent(server, job, "plain")).segment.speed()
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         return speed
 
-    async def _level(
-        self,
-        server: Server,
-        profile: TuningProfile,
-        workload: Workload,
-        requests: int,
-        plain: tuple[SpeedEstimate, ProbeResult],
-    ) -> Level:
-        speed, probed = plain
+    async def _level(self, server: Server, job: _Job, speed: SpeedEstimate, probed: ProbeResult) -> BetView:
         before = server.drafting
-        sent = await self._sent(server, profile, workload, requests, "speculating")
+        sent = await self._sent(server, job, "speculating")
         bet = sent.segment.bet(
             baseline=speed, baseline_source="measured", drafting=drafting_since(before, server.drafting)
         )
-        return Level(at_once=profile.traffic.concurrency, bet=with_costs(bet, probed.v, probed.error))
+        return with_costs(bet, probed.v, probed.error)
 
-    async def _sent(
-        self, server: Server, profile: TuningProfile, workload: Workload, requests: int, what: str
-    ) -> Collector:
-        at_once = profile.traffic.concurrency
+    async def _sent(self, server: Server, job: _Job, what: str) -> Collector:
+        profile, at_once = job.profile, job.profile.traffic.concurrency
         # Every slot is busy for at least two rounds; the last requests of a level run in thinner company.
-        total = max(requests, 2 * at_once)
+        total = max(job.requests, 2 * at_once)
         collector = Collector(
             profile,
+            fixed_length=job.fixed_length,
             rereads=server.rereads,
             on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
         )
-        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         await collector.send(server, prompts, requests=total)
         return collector
 
@@ -276,14 +290,18 @@ def _range(low: float | None, high: float | None) -> str:
     return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def _judged(bet: BetView) -> str:
+def _outcome(bet: BetView) -> str:
     actual = bet.speedup_actual
     if actual is None:
         return "unknown"
     low = actual.low if actual.low is not None else -math.inf
     high = actual.high if actual.high is not None else math.inf
-    word = "wins" if low > 1 else "loses" if high < 1 else "even"
-    return f"{word} ({actual.value:.2f}x)"
+    return "wins" if low > 1 else "loses" if high < 1 else "even"
+
+
+def _judged(bet: BetView) -> str:
+    actual = bet.speedup_actual
+    return _outcome(bet) + (f" ({actual.value:.2f}x)" if actual is not None else "")
 
 
 def _at(profile: TuningProfile, at_once: int) -> TuningProfile:

@@ -58,7 +58,7 @@ def _free(
     profiles: Sequence[TuningProfile], machine: MachineView, devices: Sequence[Device]
 ) -> tuple[float | None, str]:
     on_gpu = [p for p in profiles if p.server.gpu_layers != 0 and p.server.device != "none"]
-    if not on_gpu or not (devices or machine.gpu_total_gib):
+    if not on_gpu or not devices:
         total, used = machine.memory_total_gib, machine.memory_used_gib
         return (None if total is None or used is None else total - used), "main"
     if machine.gpu_total_gib is not None and machine.gpu_used_gib is not None:

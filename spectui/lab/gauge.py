@@ -13,9 +13,16 @@ from typing import Final
 
 from spectui.core import speedup
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.segment import DraftTiming, Segment, drafting_since, longest_draft
+from spectui.core.segment import (
+    DraftTiming,
+    Segment,
+    SpeedEstimate,
+    drafting_since,
+    longest_draft,
+    speedup_over,
+)
 from spectui.core.series import BoundedSeries
-from spectui.core.snapshot import BetView, CurvePoint, CurveView, HistoryMark, HistoryView
+from spectui.core.snapshot import BetView, CurvePoint, CurveView, Estimate, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
 from spectui.lab.judging import predicted_curve, textbook_curve, with_costs
 from spectui.lab.probe import ProbeResult
@@ -56,7 +63,7 @@ class Gauge:
         self._curve = CurveView()
         self._curve_requests = -1
         self._random = Random(1)  # noqa: S311  a reproducible bootstrap, no secret
-        self._measured: dict[tuple[object, ...], dict[int, float]] = {}
+        self._measured: dict[tuple[object, ...], dict[int, SpeedEstimate]] = {}
 
     def begin(
         self,
@@ -90,6 +97,10 @@ class Gauge:
     def know_length(self, profile: TuningProfile) -> None:
         """Begin the segment anew with settings that now name the draft length."""
         self._segment_anew(Segment(profile, rereads=self.segment.rereads))
+
+    def new_server(self) -> None:
+        """Another server answers from now on: what the drafts of the last one showed is forgotten."""
+        self._longest = 0
 
     def pause(self) -> None:
         """No traffic for now; what was measured stays."""
@@ -224,26 +235,29 @@ class Gauge:
         speculation = profile.speculation
         if speculation.mode == OFF:
             return replace(self._curve, revision=self._curve.revision + 1, now=None)
-        points = self._measured.setdefault(_comparable(profile), {})
-        if bet.speedup_actual is not None and bet.passes >= _MIN_POINT_PASSES:
-            points[longest_draft(profile)] = bet.speedup_actual.value
+        speeds = self._measured.setdefault(_comparable(profile), {})
+        speed = self.segment.speed()
+        if speed is not None and bet.passes >= _MIN_POINT_PASSES:
+            speeds[longest_draft(profile)] = speed
+        plain = self.plain.speed if self.plain else None
+        points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
         replicates = self.segment.survival_replicates(_REPLICATES, self._random)
         predicted = predicted_curve(bet, profile, self.verification, replicates)
         return CurveView(
             revision=self._curve.revision + 1,
             textbook=textbook_curve(bet),
             predicted=predicted,
-            measured=tuple(CurvePoint(draft_length=k, speedup=s) for k, s in sorted(points.items())),
+            measured=tuple(points.values()),
             now=longest_draft(profile),
-            best=speedup.best_point([_known(p, points) for p in predicted]),
+            best=speedup.best_point([points.get(p.draft_length, p) for p in predicted]),
         )
 
 
-def _known(point: CurvePoint, measured: Mapping[int, float]) -> CurvePoint:
-    """The point as it was measured in this session, where it was: that beats any prediction."""
-    if point.draft_length not in measured:
-        return point
-    return CurvePoint(draft_length=point.draft_length, speedup=measured[point.draft_length])
+def _point(draft_length: int, actual: Estimate) -> CurvePoint:
+    """A length measured in this session, against the baseline of now: it beats any prediction."""
+    return CurvePoint(
+        draft_length=draft_length, speedup=actual.value, low=actual.low, high=actual.high, measured=True
+    )
 
 
 def _comparable(profile: TuningProfile) -> tuple[object, ...]:

@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import OFF, TuningProfile, is_ngram
+from spectui.core.segment import draft_length_of
 from spectui.core.snapshot import Estimate
 from spectui.lab.measure import costs_to_json
 from spectui.lab.tables import UNKNOWN, columns, number
@@ -82,8 +83,8 @@ def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
         "stale": stale,
         "workload": traffic.workload,
         "mode": speculation.mode,
-        "k": None if speculation.mode == OFF else speculation.draft_length,
-        "p_min": None if speculation.mode == OFF else speculation.p_min,
+        "k": draft_length_of(profile),
+        "p_min": None if speculation.mode == OFF or is_ngram(speculation.mode) else speculation.p_min,
         "temperature": profile.sampling.temperature,
         "concurrency": traffic.concurrency,
         "model": profile.server.model,

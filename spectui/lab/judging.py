@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spectui.core import speedup
-from spectui.core.cost import USUAL_REST, CostModel, calibrated, known_costs, rereading_steps, split
+from spectui.core.cost import ASSUMED_REST, CostModel, calibrated, known_costs, rereading_steps, split
 from spectui.core.prediction import full_curve
 from spectui.core.profile import OFF, TuningProfile
+from spectui.core.segment import longest_draft
 from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate
 from spectui.core.verdict import Facts, Failure, Verdict, judge
 from spectui.lab.server import LaunchedServer, Server
@@ -21,7 +22,7 @@ def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
     if bet.t1_ms is None or c is None or not any(n > 1 for n in v):
         return None
     steps = rereading_steps if bet.rereads else int
-    return CostModel(t1_ms=bet.t1_ms, c=c, v=v, u=USUAL_REST * 2 / 3, slots=bet.streams, steps=steps)
+    return CostModel(t1_ms=bet.t1_ms, c=c, v=v, u=ASSUMED_REST, slots=bet.streams, steps=steps)
 
 
 def with_costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float] | None = None) -> BetView:
@@ -54,6 +55,7 @@ def _costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float]) -
         tokens=bet.tokens_per_pass,
         actual=bet.speedup_actual,
         drafted_per_pass=bet.drafted_per_pass,
+        fixed_length=bet.fixed_length,
         slots=bet.streams,
         steps=rereading_steps if bet.rereads else int,
     )
@@ -131,6 +133,8 @@ def verdict_of(
     traffic: bool = False,
     measuring_plain: bool = False,
     baseline_problem: str = "",
+    baseline_stale: str = "",
+    gpu_free_gib: float | None = None,
     best: CurvePoint | None = None,
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`."""
@@ -138,7 +142,7 @@ def verdict_of(
     loss = bet.loss
     facts = Facts(
         mode=speculation.mode,
-        draft_length=speculation.draft_length,
+        draft_length=longest_draft(profile),
         p_min=speculation.p_min,
         speculating=server.speculating if server and speculation.mode != OFF else None,
         draft_on_cpu_beside_gpu=isinstance(server, LaunchedServer) and server.draft_on_cpu_beside_gpu,
@@ -155,6 +159,7 @@ def verdict_of(
         best_speedup=best.speedup if best else None,
         best_low=best.low if best else None,
         best_high=best.high if best else None,
+        best_measured=best is not None and best.measured,
         c=bet.c,
         draft_steps=loss.drafting if loss else None,
         verification_steps=loss.verification if loss else None,
@@ -164,6 +169,8 @@ def verdict_of(
         traffic=traffic,
         measuring_plain=measuring_plain,
         baseline_problem=baseline_problem,
+        baseline_stale=baseline_stale,
+        gpu_free_gib=gpu_free_gib,
         two_pass_server=bet.two_pass,
     )
     said = tuple(failures)

@@ -272,7 +272,7 @@ async def known_settings(
         return server.profile, None
     progress("finding out the draft length")
     answer = Collector(server.profile.with_traffic(concurrency=1))
-    await answer.send(server, PromptOrder(workload), requests=1, draft_length_known=False)
+    await answer.send(server, PromptOrder(workload), requests=1)
     learnt = server.profile.with_speculation(draft_length=min(64, max(1, answer.longest_draft)))
     return learnt, not answer.cut_amid and server.profile.speculation.fixed_length
 

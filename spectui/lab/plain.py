@@ -45,11 +45,19 @@ class PlainSpeed:
         self._on_begin = on_begin
         self._on_note = on_note
         self._measured_here: set[BaselineKey] = set()
+        self._second: dict[tuple[object, ...], Plain] = {}
+        """What second servers gave, by the conditions."""
 
     async def recall(self, profile: TuningProfile) -> Plain | None:
-        """A stated speed, or the one measured before under the same conditions, with where it comes from."""
-        if profile.baseline.tokens_per_second is not None:
-            return baseline.given(profile.baseline.tokens_per_second)
+        """The speed measured before under the same conditions, with where it comes from, or a stated one.
+
+        What was measured in this session beats what is stated, and that what was measured in another.
+        """
+        stated = profile.baseline.tokens_per_second
+        if stated is not None and (profile.attached or not self._measured_here):
+            return baseline.given(stated)
+        if profile.baseline.url is not None:
+            return self._second.get(_conditions(profile, profile.baseline.url))
         if profile.attached:
             return None
         plan = await self._launcher.plan(profile.without_speculation())
@@ -58,7 +66,14 @@ class PlainSpeed:
         known = await asyncio.to_thread(baseline.remembered, self._store, key)
         if known is not None and key in self._measured_here:
             return replace(known, source="measured")
-        return known
+        return baseline.given(stated) if stated is not None else known
+
+    def stale(self, profile: TuningProfile) -> str:
+        """Why what a second server gave does not count under these conditions; empty where there is nothing."""
+        url = profile.baseline.url
+        if url is None or not self._second or _conditions(profile, url) in self._second:
+            return ""
+        return "the second server was measured under other conditions (workload, temperature or requests at once)"
 
     async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Plain:
         """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing."""
@@ -68,7 +83,7 @@ class PlainSpeed:
         if server.speculating:
             raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
         speed, measured = await self._on(server, workload, plan.profile)
-        probed = await self.probe(server, plan.profile)
+        probed = await self._probe_if_possible(server, plan.profile)
         plain = Plain(speed, "measured", probed.v, probed.error)
         key = baseline.key_for(plan, workload)
         self._measured_here.add(key)
@@ -91,19 +106,25 @@ class PlainSpeed:
                 raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
-            probed = await self.probe(second, plain)
+            probed = await self._probe_if_possible(second, plain)
         finally:
             await second.stop()
-        return Plain(speed, "second server", probed.v, probed.error)
+        found = Plain(speed, "second server", probed.v, probed.error)
+        self._second[_conditions(profile, url)] = found
+        return found
 
     async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        """V(n) on a server that does not speculate; without points where it cannot be probed."""
+        """V(n) on a server that does not speculate. Raises ServerError where it cannot be probed."""
+        return await run_probe(
+            server.client,
+            probe_points(profile),
+            on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
+        )
+
+    async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
+        """As `probe`; a plain speed is worth having without it."""
         try:
-            return await run_probe(
-                server.client,
-                probe_points(profile),
-                on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
-            )
+            return await self.probe(server, profile)
         except ServerError as error:
             self._on_note(str(error))
             return ProbeResult()
@@ -119,3 +140,8 @@ class PlainSpeed:
         return await baseline.measure_plain(
             server, workload, plain, on_token=self._on_token, on_begin=self._on_begin, on_progress=progress
         )
+
+
+def _conditions(profile: TuningProfile, url: str) -> tuple[object, ...]:
+    """What the speed of a second server depends on, as far as it is ours to choose."""
+    return url, profile.sampling, profile.traffic

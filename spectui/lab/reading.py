@@ -114,8 +114,19 @@ class SnapshotReader:
             best=curve.best,
             traffic=session.traffic_state is not TrafficState.OFF,
             baseline_problem=session.troubles.baseline,
+            baseline_stale=session.baseline_stale,
+            gpu_free_gib=self._gpu_free(),
             measuring_plain=session.traffic_state is TrafficState.BASELINE,
         )
+
+    def _gpu_free(self) -> float | None:
+        """Free GPU memory; of no concern where the server has nothing on a GPU, or runs elsewhere."""
+        server = self._session.server
+        place = server.view().target_place if server is not None else None
+        total, used = self.machine.gpu_total_gib, self.machine.gpu_used_gib
+        if place is None or not place.startswith("GPU") or total is None or used is None:
+            return None
+        return total - used
 
     def _log(self) -> tuple[str, ...]:
         session = self._session

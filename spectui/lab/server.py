@@ -77,6 +77,8 @@ class Server:
         self.cache_prompt = cache_prompt
         self.state = ServerState.STARTING
         self.note = ""
+        self.length_known = True
+        """Whether the draft length is known; else it shows in the answers."""
         self.failures: list[Failure] = []
         self.props: Props | None = None
         self.slots: tuple[SlotInfo, ...] = ()
@@ -166,8 +168,6 @@ class AttachedServer(Server):
         if url is None:
             raise UsageError("this profile has no server.url to attach to")
         super().__init__(profile, LlamaClient(url, api_key=api_key), cache_prompt=False)
-        self.length_known = True
-        """Whether the draft length is known; else it shows in the first answers."""
 
     async def connect(self) -> None:
         """Wait while it loads, then look at it and fill in what the profile leaves open.

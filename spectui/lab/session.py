@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram
@@ -18,6 +19,7 @@ from spectui.core.verdict import Change
 from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
+from spectui.lab.idle import IdleWork
 from spectui.lab.launcher import Launcher
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
@@ -49,11 +51,15 @@ class Session:
         self.environ = dict(os.environ if environ is None else environ)
         self.launcher = launcher or Launcher(environ=self.environ)
         self.staging = Staging(profile)
+        self._asked = profile
+        """As the user gave it: what an attached server tells of itself holds for this life of it only."""
         self.gauge = Gauge(profile)
         self.server: Server | None = None
         self.troubles = Troubles(on_notice)
         self.wants_traffic = False
         self.note = ""
+        self.baseline_stale = ""
+        """Why the baseline of a second server no longer counts; empty while it does."""
         self.clock = clock
         self.started_at = clock()
         self._api_key = api_key
@@ -71,7 +77,7 @@ class Session:
         self._segment_of: tuple[Server, TuningProfile] | None = None
         self._prompts: PromptOrder | None = None
         self._traffic_task: asyncio.Task[None] | None = None
-        self._idle_probe: asyncio.Task[None] | None = None
+        self._idle = IdleWork(lambda why: self.troubles.on_notice(f"verification could not be probed: {why}"))
 
     @property
     def t(self) -> float:
@@ -153,9 +159,7 @@ class Session:
 
     def _require_own(self) -> None:
         if self.staging.staged.attached:
-            raise UsageError(
-                "spectui did not start this server and will not restart it: use the command line"
-            )
+            raise UsageError("spectui did not start this server and will not restart it: see x")
 
     def _forget_refusals(self) -> None:
         """Settings that could not be started were changed: a server that runs on is well again."""
@@ -174,6 +178,8 @@ class Session:
     async def _attach(self, profile: TuningProfile) -> None:
         await self._stop_server()
         self.troubles.clear()
+        self.gauge.new_server()
+        profile = replace(profile, server=self._asked.server, speculation=self._asked.speculation)
         server = AttachedServer(profile, api_key=self._api_key)
         self.server = server
         try:
@@ -213,7 +219,6 @@ class Session:
             raise
         self._started(server, profile, back=back)
         await self._resume()
-        self._probe_while_idle(server, profile)
 
     def _started(self, server: Server, profile: TuningProfile, *, back: bool = False) -> None:
         self.troubles.clear()
@@ -247,6 +252,7 @@ class Session:
             self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
         if not same:
             await self._recall(profile)
+        self._probe_while_idle(server, profile)
 
     async def _new_traffic(self, server: Server, profile: TuningProfile) -> Traffic:
         """Traffic over the segment's prompts; after a pause it goes on where it was, so that none repeats."""
@@ -282,12 +288,11 @@ class Session:
             self.gauge.quiet()
 
     async def _stop_traffic(self) -> None:
-        tasks = {task for task in (self._traffic_task, self._idle_probe) if task is not None}
-        self._traffic_task = self._idle_probe = None
-        for task in tasks:
+        await self._idle.end()
+        task, self._traffic_task = self._traffic_task, None
+        if task is not None:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait({task})
         self.gauge.pause()
 
     async def _stop_server(self) -> None:
@@ -299,7 +304,7 @@ class Session:
     async def _find_baseline(self, *, force: bool, measure: bool) -> None:
         profile = self.staging.running or self.staging.staged
         stated = profile.baseline
-        if stated.tokens_per_second is not None:
+        if stated.tokens_per_second is not None and (profile.attached or not force):
             self.gauge.set_plain(baseline.given(stated.tokens_per_second))
         elif not measure:
             return
@@ -326,13 +331,11 @@ class Session:
             self.troubles.no_baseline(problem)
 
     async def _recall(self, profile: TuningProfile) -> bool:
-        """Judge against what is known without measuring; a second server's speed stays known."""
+        """Judge against what is known without measuring, under these very conditions."""
         known = await self._plain.recall(profile)
-        if known is not None:
-            self.gauge.set_plain(known)
-        elif not profile.attached:
-            self.gauge.set_plain(None)
-        return self.gauge.plain is not None
+        self.gauge.set_plain(known)
+        self.baseline_stale = self._plain.stale(profile) if known is None else ""
+        return known is not None
 
     async def _measure_plain(self, profile: TuningProfile) -> None:
         """Run the same server without speculation, measure it, and end it."""
@@ -371,24 +374,26 @@ class Session:
                 "this server speculates, and its draft would read the probe's tokens too: name one without "
                 "speculation as the baseline (b)"
             )
+        if server.speculating is None:
+            self.troubles.on_notice("/slots is off: if this server speculates after all, V reads high")
         await self._stop_traffic()
-        await self._probe_running(server)
-        if plain is None:
-            self.troubles.on_notice("verification is probed; it counts once a baseline is known")
-        await self._resume()
+        try:
+            await self._probe_running(server)
+            if plain is None:
+                self.troubles.on_notice("verification is probed; it counts once a baseline is known")
+        finally:
+            await self._resume()
 
     def _probe_while_idle(self, server: Server, profile: TuningProfile) -> None:
-        """Probe a server that just started and has nothing to do; where a draft would read along, b probes."""
-        mode = profile.speculation.mode
-        if not self.wants_traffic and (mode == OFF or is_ngram(mode)) and not self.gauge.verification:
-            self._idle_probe = asyncio.create_task(self._probe_running(server), name="idle-probe")
+        """Probe a server of ours that has nothing to do; where a draft would read along, b probes."""
+        alone = profile.speculation.mode == OFF or is_ngram(profile.speculation.mode)
+        if server.owned and alone and not (self.wants_traffic or self.gauge.verification):
+            self._idle.begin(lambda: self._probe_running(server))
 
     async def _probe_running(self, server: Server) -> None:
         try:
             self.gauge.set_probed(await self._plain.probe(server, server.profile))
-        except SpectuiError as error:
-            self._say(str(error))
-        else:
+        finally:
             self.note = ""
 
     def _say(self, note: str) -> None:

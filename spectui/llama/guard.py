@@ -14,20 +14,31 @@ import weakref
 from contextlib import suppress
 from typing import Final
 
+from spectui.errors import LaunchError
+
 _SCRIPT: Final = 'while read -r line; do group=$line; done; test -n "$group" && kill -s KILL -- "-$group"'
 
 
 class Watchman:
-    """Guards the group that `enrol`s until `dismiss`; losing the last reference dismisses it too."""
+    """Guards the group that `enrol`s until `dismiss`; losing the last reference dismisses it too.
+
+    Raises LaunchError where no process can be started.
+    """
 
     def __init__(self) -> None:
-        self._shell = subprocess.Popen(  # noqa: S603  our own script
-            ["/bin/sh", "-c", _SCRIPT],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            self._shell = subprocess.Popen(  # noqa: S603  our own script
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise LaunchError(
+                f"no process can be started here ({reason}): see the limits of this user"
+            ) from error
         self._finalizer = weakref.finalize(self, _dismiss, self._shell, os.getpid())
 
     def enrol(self) -> None:

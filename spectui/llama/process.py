@@ -79,8 +79,8 @@ class ServerProcess:
             )
         output = OutputLines(on_line, _open_log(log_file))
         reader = _Reader(output)
-        read_end, write_end = os.pipe()
         watchman = Watchman()
+        read_end, write_end = os.pipe()
         try:
             await asyncio.get_running_loop().connect_read_pipe(lambda: reader, os.fdopen(read_end, "rb", 0))
             started = clock()

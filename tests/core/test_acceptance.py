@@ -77,7 +77,7 @@ def test_an_informative_cut_is_not_censored() -> None:
 def test_groups_enter_totals_and_not_per_pass_statistics() -> None:
     steps = [TargetPass(8, 3, 5, 2.0, merged=2), TargetPass(4, 1, 2, 1.0)]
     sums = sums_of(request_of(*steps), fixed_length=True, positions=4)
-    assert (sums.drafted, sums.accepted, sums.passes, sums.nonempty_drafts) == (12, 4, 3, 3)
+    assert (sums.drafted, sums.accepted, sums.passes) == (12, 4, 3)
     assert sums.alpha.n == 1
     assert acceptance.survival([sums])[0].at_risk == 1
 

@@ -137,3 +137,23 @@ def test_more_rows_never_cost_less(slots: float, drafted: float) -> None:
     model = CostModel(t1_ms=10.0, c=0.1, v=V, slots=slots)
     assert model.verification(drafted + 1) >= model.verification(drafted) - 1e-9
     assert model.verification(0) == pytest.approx(1.0)
+
+
+def test_drafts_that_vary_in_length_have_no_price_per_token() -> None:
+    found = costs(draft_ms=None, fixed_length=False)
+    assert (found.c, found.u) == (None, None)
+    assert "cannot be told apart" in found.inseparable
+
+
+def test_a_fitted_c_says_what_else_may_be_in_it() -> None:
+    assert "does not time its drafting" in costs(draft_ms=None).inseparable
+
+
+@given(st.floats(1, 8), st.floats(0, 1), st.integers(1, 16), st.floats(1.01, 12))
+def test_calibration_reproduces_its_own_run_with_several_slots(
+    slots: float, c: float, drafted: int, cost: float
+) -> None:
+    fitted = calibrated(
+        CostModel(t1_ms=10.0, c=c, v=V, slots=slots), drafted_per_pass=drafted, pass_cost=cost
+    )
+    assert fitted.pass_cost(drafted) == pytest.approx(cost, rel=1e-6)

@@ -231,11 +231,25 @@ def test_p_min_too_high_and_a_long_lookup_need_a_number_to_be_advised() -> None:
     assert finding.change.ngram_length == 8
 
 
-def test_advice_whose_interval_includes_a_loss_says_so() -> None:
+def test_a_length_whose_interval_includes_a_loss_is_not_advised_but_named() -> None:
     facts = replace(explain(KOBOLD).facts, best_low=0.9, best_high=1.7)
-    assert judge(facts).findings[0].advice == (
-        "draft length 8 -> 2: predicted 1.30x (0.90 to 1.70; that includes a loss)"
+    finding = judge(facts).findings[0]
+    assert finding.code == "off-is-best"
+    assert finding.advice == (
+        "off: the best draft length, 2, is predicted 1.30x (0.90 to 1.70; that includes a loss)"
     )
+    assert finding.change is not None
+    assert finding.change.mode == "off"
+    sure = judge(replace(facts, best_low=1.01)).findings[0]
+    assert (sure.code, sure.advice) == (
+        "draft-too-long",
+        "draft length 8 -> 2: predicted 1.30x (1.01 to 1.70)",
+    )
+
+
+def test_a_length_that_was_measured_is_not_called_predicted() -> None:
+    facts = replace(explain(KOBOLD).facts, best_measured=True)
+    assert judge(facts).findings[0].advice == "draft length 8 -> 2: measured 1.30x"
 
 
 shares = st.floats(0, 1, allow_nan=False)

@@ -370,3 +370,14 @@ def test_draft_time_since_a_moment(
 )
 def test_positions_of_a_draft(speculation: dict[str, object], longest: int) -> None:
     assert longest_draft(profile_of(**speculation)) == longest
+
+
+def test_stalls_that_return_are_what_the_machine_does() -> None:
+    """Every tenth pass pages: that is a loss of the bet and stays in its speed."""
+    steps = [TargetPass(4, 2, 3, 400.0 if i % 10 == 9 else 30.0) for i in range(60)]
+    request = replace(request_of(*[(4, 2)] * 60), passes=tuple(steps))
+    segment = filled(profile_of(), request)
+    speed = segment.speed()
+    assert speed is not None
+    assert speed.per_stream.value == pytest.approx(180 / (54 * 0.03 + 6 * 0.4))
+    assert segment.bet().stalled == 0

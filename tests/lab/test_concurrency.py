@@ -35,8 +35,9 @@ def levels(*speedups: float | None, failure: ServerGone | None = None) -> Levels
         ((1.3, 1.2, 0.9, 0.7), (2, 4)),
         ((0.9, 0.8), None),
         ((1.3, 1.1), None),
-        ((1.3, None, 0.8), None),
-        ((1.0, 0.99), (1, 2)),
+        ((1.3, None, 0.8), (1, 4)),
+        ((1.3, 1.01, 0.99, 0.8), (1, 8)),
+        ((1.01, 0.99), None),
         ((), None),
     ],
 )
@@ -48,7 +49,7 @@ def test_the_sentence_calls_a_level_even_whose_interval_holds_one() -> None:
     said = levels(1.3, 1.01, 0.8).sentence
     assert said == (
         "1 at once: wins (1.30x), 2 at once: even (1.01x), 4 at once: loses (0.80x); "
-        "the gain turns into a loss between 2 and 4 at once"
+        "the gain turns into a loss between 1 and 4 at once"
     )
     assert "unknown" in levels(None).sentence
     assert levels().sentence == "no level was measured"

@@ -61,9 +61,11 @@ def test_both_fit_or_not_into_main_memory(tmp_path: Path) -> None:
 def test_with_a_gpu_in_use_its_memory_counts(tmp_path: Path) -> None:
     model = sparse(tmp_path / "t.gguf", 4)
     both = [profile_of(model)] * 2
-    assert obstacle(both, machine(60, gpu=12.0)) is None
-    assert "GPU" in (obstacle(both, machine(60, gpu=8.0)) or "")
     device = Device(name="Vulkan0", description="a card", total_mib=16384, free_mib=8192)
+    assert obstacle(both, machine(60, gpu=12.0), [device]) is None
+    assert "GPU" in (obstacle(both, machine(60, gpu=8.0), [device]) or "")
+    # A card that the binary cannot use takes nothing.
+    assert "main memory" in (obstacle(both, machine(8, gpu=24.0)) or "")
     assert "8.0 GiB of GPU memory" in (obstacle(both, machine(60), [device]) or "")
     for cpu in ({"gpu_layers": 0}, {"device": "none"}):
         assert obstacle([profile_of(model, **cpu)] * 2, machine(60, gpu=1.0), [device]) is None

@@ -417,3 +417,16 @@ def test_waiting_for_a_prompt_does_not_slow_the_live_reading() -> None:
     for i in range(5):
         gauge.tokens_arrived(2, 109.0 + i * 0.5, "x")
     assert read(gauge, 11.0).live_tokens_per_second == pytest.approx(18 / 4)
+
+
+def test_points_are_judged_against_the_baseline_of_now() -> None:
+    gauge = begun(flow=Flow(), plain=given(20.0))
+    four = speedup_of(gauge, result_of(4))
+    assert points_of(gauge) == {4: four}
+    gauge.set_plain(given(40.0))
+    read(gauge)
+    assert points_of(gauge) == {4: pytest.approx(four / 2)}
+    assert all(p.measured for p in gauge.curve().measured)
+    gauge.set_plain(None)
+    read(gauge)
+    assert points_of(gauge) == {}

@@ -217,3 +217,47 @@ async def test_settings_of_a_foreign_server_are_found_out(tmp_path: Path) -> Non
             w.session.toggle_traffic()
             paused = await w.when(lambda s: s.traffic is TrafficState.OFF)
             assert paused.bet.passes >= passes
+
+
+async def test_what_a_server_told_of_itself_holds_for_its_life_only(tmp_path: Path) -> None:
+    """The same address answers with another draft length later: nothing of the first is trusted."""
+    async with ScriptedServer(Script(k=2, alpha=0.7)) as server:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            traffic=TrafficSettings(workload="code", max_tokens=60, warmup=1),
+        )
+        async with attached(server.url, tmp_path, profile=profile) as w:
+            await w.session.settled()
+            w.session.toggle_traffic()
+            await w.when(lambda s: s.bet.requests >= 2 and s.settings.staged.speculation.draft_length == 2)
+            server.script.failure = Failure.CUT
+            await w.when(lambda s: s.server.state is ServerState.GONE)
+            server.script.failure, server.script.k = Failure.NONE, 6
+            w.session.toggle_traffic()
+            again = await w.when(
+                lambda s: s.settings.staged.speculation.draft_length == 6 and s.bet.requests >= 2
+            )
+            assert again.bet.tokens_per_pass is not None
+            assert len(again.bet.survival) == 6
+
+
+async def test_the_speed_of_a_second_server_counts_under_its_own_conditions_only(tmp_path: Path) -> None:
+    async with ScriptedServer(Script(k=4)) as server, ScriptedServer(Script(k=0)) as second:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf", draft_length=4),
+            traffic=TrafficSettings(workload="code", max_tokens=60, warmup=1),
+            baseline=BaselineSettings(url=second.url),
+        )
+        async with attached(server.url, tmp_path, profile=profile) as w:
+            await w.session.settled()
+            w.session.toggle_traffic()
+            w.session.measure_baseline(force=False)
+            await w.when(lambda s: s.bet.speedup_actual is not None and s.bet.requests >= 2)
+            w.session.apply_now(lambda p: p.with_traffic(workload="prose"))
+            other = await w.when(lambda s: s.bet.speedup_actual is None and s.bet.requests >= 2)
+            stale = next(f for f in other.verdict.findings if f.code == "baseline-stale")
+            assert "other conditions" in stale.message
+            w.session.apply_now(lambda p: p.with_traffic(workload="code"))
+            back = await w.when(lambda s: s.bet.speedup_actual is not None)
+            assert all(f.code != "baseline-stale" for f in back.verdict.findings)

@@ -29,6 +29,7 @@ class BetTile(Panel):
             bet.pass_ms,
             bet.draft_ms,
             bet.passes,
+            bet.stalled,
             bool(bet.drafted),
             bet.requests,
             bet.loss,
@@ -54,7 +55,7 @@ class BetTile(Panel):
                 (f"{possible} possible" if possible else "", possible),
             ),
             ("drafted per pass", bet.drafted_per_pass, ()),
-            ("draft cost c", bet.c, (_cost(bet.draft_ms, "per token"), "plain steps", "steps")),
+            ("draft cost c", bet.c, (_cost(bet.draft_ms, "per step"), "plain steps", "steps")),
             ("pass cost R", bet.pass_cost, (_cost(bet.pass_ms, "per pass"), "plain steps", "steps")),
         )
         lines: list[Line] = []
@@ -69,7 +70,7 @@ class BetTile(Panel):
             )
         if bet.loss is not None and height > len(lines) + 1:
             lines += _loss_lines(bet.loss, width, height - len(lines) - 1)
-        seen = f"in {count(bet.requests, 'request')}"
+        seen = f"in {count(bet.requests, 'request')}" + (f", {bet.stalled} stalled" if bet.stalled else "")
         lines.append(
             (
                 Span(("target passes" if long else "passes").ljust(label), "label"),

@@ -25,7 +25,8 @@ class VerificationChart(Plot):
     def view(self, snapshot: Snapshot) -> object:
         """The probed points and the running length."""
         running = snapshot.settings.running
-        return snapshot.bet.costs.v, running.speculation if running else None, snapshot.bet.drafted > 0
+        bet = snapshot.bet
+        return bet.costs.v, running.speculation if running else None, bet.drafted > 0, round(bet.streams)
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
         """The legend and the plot."""
@@ -37,7 +38,8 @@ class VerificationChart(Plot):
             return ()
         running = snapshot.settings.running
         fixed = running is not None and running.speculation.fixed_length and snapshot.bet.drafted > 0
-        now = running.speculation.draft_length + 1 if running is not None and fixed else None
+        slots = round(snapshot.bet.streams)
+        now = slots * (running.speculation.draft_length + 1) if running is not None and fixed else None
         present = [(MEASURED, "strong", "V(n), plain steps"), (_LINE, "label", "free")]
         present += [(NOW, "warn", "now")] if now is not None else []
         return [signs(present, width), *coloured(plot(plotext, probed, now, width, height - 1))]
