@@ -29,7 +29,15 @@ from spectui.options import (
     with_baseline,
     workloads_of,
 )
-from spectui.printing import JSON_OPTION, fail, print_result, say, unwritten
+from spectui.printing import (
+    JSON_OPTION,
+    fail,
+    print_result,
+    require_terminal,
+    say,
+    settle_streams,
+    unwritten,
+)
 from spectui.profile_commands import profiles
 
 if TYPE_CHECKING:
@@ -81,6 +89,7 @@ def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
     """Open the dashboard on a running server; no traffic is sent before you ask."""
     from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
 
+    require_terminal()
     key = click.prompt("API key", hide_input=True) if ask_key else None
     profile = TuningProfile(server=ServerSettings(url=checked_url(url)))
     if baseline is not None:
@@ -240,6 +249,7 @@ for command in (profiles, history, ab, concurrency):
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its status."""
+    settle_streams()
     try:
         status = cli.main(args=argv, prog_name="spectui", standalone_mode=False)
     except click.exceptions.Exit as done:
@@ -261,8 +271,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
     """Open the dashboard; whatever is heavy loads after its first frame."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError("the dashboard needs a terminal; use spectui measure, probe or explain without one")
+    require_terminal()
     # Collecting while modules load finds nothing and costs 50 ms. The controller switches it on again once the
     # first frame stands.
     gc.disable()

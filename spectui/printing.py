@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from spectui.errors import SpectuiError
+from spectui.errors import SpectuiError, UsageError
 
 JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -38,6 +38,28 @@ def unwritten(error: OSError) -> NoReturn:
         sys.exit(0)
     say(f"spectui: the output cannot be written ({error.strerror or error})")
     sys.exit(1)
+
+
+def settle_streams() -> None:
+    """Give a program that was started with closed streams its own: nothing to read, and nowhere to write.
+
+    Without, the next file that is opened would take the stream's number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # Opened for reading, so that what is written is refused and not lost in silence.
+            os.dup2(os.open(os.devnull, os.O_RDONLY), number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
+def require_terminal() -> None:
+    """Raises UsageError where no dashboard can be shown."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError("the dashboard needs a terminal; use spectui measure, probe or explain without one")
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError(
+            "this terminal (TERM=dumb) cannot show the dashboard; use spectui measure or another one"
+        )
 
 
 def say(line: str) -> None:

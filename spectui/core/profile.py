@@ -47,11 +47,11 @@ class ServerSettings:
     """llama-server to start; None looks at SPECTUI_LLAMA_SERVER, PATH and installed wheels."""
     model: str | None = None
     """GGUF file of the target."""
-    context: Annotated[int, Ge(0)] | None = None
+    context: Annotated[int, Ge(0), Le(2**31 - 1)] | None = None
     """Context size in tokens, over all slots; None is the server's default, 0 the model's own."""
     parallel: Annotated[int, Ge(1), Le(64)] = 1
     """Slots (`-np`)."""
-    threads: Annotated[int, Ge(1)] | None = None
+    threads: Annotated[int, Ge(1), Le(4096)] | None = None
     """CPU threads."""
     gpu_layers: Layers | None = None
     """Target layers kept on the GPU."""

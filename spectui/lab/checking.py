@@ -11,6 +11,7 @@ from typing import Any
 from spectui.core.findings import Failure, Finding, launch_finding
 from spectui.core.plain import plain_line
 from spectui.errors import BinaryError, UsageError
+from spectui.lab.givenfiles import require_regular
 from spectui.lab.running import run_to_end
 from spectui.llama.binary import BinaryProbe, find_binary
 from spectui.llama.capabilities import ALIASES, Capabilities, normalise, parse_help
@@ -77,7 +78,7 @@ def _binary(server: str | None, environ: Mapping[str, str]) -> Path:
 
 def _saved_help(path: str) -> Capabilities:
     try:
-        caps = parse_help(Path(path).read_text("utf-8", errors="replace"))
+        caps = parse_help(require_regular(path).read_text("utf-8", errors="replace"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     if not caps.accepts("--model"):

@@ -107,6 +107,9 @@ class ConcurrencySweep:
         workload = load_workload(profile.traffic)
         profile = with_slots(profile, levels[-1])
         plain = profile.without_speculation()
+        if not profile.attached:
+            # What keeps the second life from starting is said before the first one takes its time.
+            await self._launcher.plan(profile)
         if profile.attached:
             second = profile.baseline.url
             if second is None:

@@ -6,13 +6,13 @@ Joins the events of `llama.logs`, which knows the lines of every era, into count
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from spectui.core.findings import Failure
 from spectui.core.passes import RequestPasses, TargetPass
 from spectui.core.stats import RatioSums
 from spectui.errors import UsageError
+from spectui.lab.givenfiles import require_regular
 from spectui.llama.events import (
     GENERIC_FAILURE,
     Acceptance,
@@ -81,7 +81,7 @@ def read_log(path: str) -> LogReading:
     collector = _Collector()
     parser = LogParser()
     try:
-        with Path(path).open(encoding="utf-8", errors="replace") as lines:
+        with require_regular(path).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 event = parser.feed(line.rstrip("\n"))
                 if event is not None:

@@ -15,7 +15,7 @@ from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding, Outcome
-from spectui.errors import ServerError, ServerGone, SpectuiError, UsageError
+from spectui.errors import ServerDied, ServerError, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
@@ -101,7 +101,7 @@ class Measurer:
         result = Measurement()
         try:
             plain = await self._baselines(profile, workloads, order)
-        except ServerError as error:
+        except ServerDied as error:
             return ended_by(error, result, profile, None)
         server = await self._open(profile)
         result.build = server.build
@@ -205,7 +205,10 @@ class Measurer:
                 for name, workload in workloads.items()
             }
         except ServerGone as error:
-            raise await server.explain(error) from error
+            cause = await server.explain(error)
+            if isinstance(cause, ServerDied):
+                raise cause from error
+            raise ServerDied(str(cause), code="server-unreachable") from error
         finally:
             await server.stop()
 

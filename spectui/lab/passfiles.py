@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.passes import RequestPasses, TargetPass
 from spectui.errors import UsageError
+from spectui.lab.givenfiles import require_regular
 
 _SHAPE: Final = '{"drafted": 4, "accepted": 2, "committed": 3, "ms": 41.5}'
 _LARGEST: Final = 10**6
@@ -22,7 +22,7 @@ def read_passes(path: str) -> tuple[RequestPasses, ...]:
     Raises UsageError naming file and line.
     """
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = require_regular(path).read_text("utf-8").splitlines()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

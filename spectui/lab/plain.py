@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from spectui.core.plain import counted
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.errors import ServerError, SpectuiError, UsageError
@@ -134,7 +135,7 @@ class PlainSpeed:
     ) -> tuple[SpeedEstimate, Segment]:
         def progress(requests: int, speed: SpeedEstimate | None) -> None:
             so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
-            self._on_note(f"baseline: {requests} requests{so_far}")
+            self._on_note(f"baseline: {counted(requests, 'request')}{so_far}")
 
         self._on_note("baseline: warming up")
         return await baseline.measure_plain(

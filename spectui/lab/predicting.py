@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from spectui.core import speedup
 from spectui.core.plain import plain_line
 from spectui.core.snapshot import CurvePoint
 from spectui.errors import UsageError
+from spectui.lab.givenfiles import require_regular
 from spectui.lab.tables import columns
 
 _DIGITS: Final = 6
@@ -82,7 +82,7 @@ def prediction_table(data: dict[str, Any]) -> str:
 
 def read_v(path: str) -> dict[int, float]:
     """V(n) by n from a JSON object such as {"2": 1.07}. Raises UsageError, one line."""
-    file, path = Path(path), plain_line(path, 200)
+    file, path = require_regular(path), plain_line(path, 200)
     try:
         data = json.loads(file.read_text("utf-8"))
     except OSError as error:

@@ -19,9 +19,15 @@ def run_to_end(work: Coroutine[Any, Any, _T]) -> _T:
 async def _guarded(work: Coroutine[Any, Any, _T]) -> _T:
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        # A second cancellation would break off the first one's cleaning up.
+        if not task.cancelling():
+            task.cancel()
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(number, task.cancel)
+            loop.add_signal_handler(number, end)
     try:
         return await task
     except asyncio.CancelledError:

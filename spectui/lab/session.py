@@ -128,7 +128,11 @@ class Session:
         if change(self.staging.staged) == self.staging.staged:
             return
         self.staging.apply_now(change)
-        self._operations.patient(self._resume)
+        if self._measuring and not self.staging.staged.attached:
+            # What is being measured is no longer what is asked for.
+            self.measure_baseline(force=False)
+        else:
+            self._operations.patient(self._resume)
 
     def toggle_traffic(self) -> None:
         """Start the traffic, or end it; on a lost server of somebody else, look whether it is back."""
@@ -319,7 +323,11 @@ class Session:
             await self._measure_and_launch(profile)
 
     async def _measure_and_launch(self, profile: TuningProfile) -> None:
-        """Measure the plain speed, and start `profile` whatever came of it."""
+        """Measure the plain speed, and start `profile` whatever came of it.
+
+        A profile that cannot be started needs no baseline.
+        """
+        await self.launcher.plan(profile)
         problem: SpectuiError | None = None
         try:
             await self._measure_plain(profile)
@@ -343,6 +351,7 @@ class Session:
         await self._stop_server()
         server = LaunchedServer(plan)
         self.server = server
+        self.troubles.clear()
         self.gauge.begin(plan.profile, None, None)
         self.gauge.mark(self.t, "baseline")
         self._measuring, self.troubles.baseline = True, ""

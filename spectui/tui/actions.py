@@ -12,7 +12,7 @@ from textual.reactive import var
 from textual.screen import Screen
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
-from spectui.core.snapshot import ServerState, Snapshot
+from spectui.core.snapshot import ServerState, Snapshot, TrafficState
 from spectui.tui import steps
 from spectui.tui.controller import Controller
 from spectui.tui.messages import Severity
@@ -65,7 +65,10 @@ class ActionScreen(Screen[None]):
         settings, server = snapshot.settings, snapshot.server
         startable = server.state in _DOWN and (server.owned or settings.staged.server.model is not None)
         holds = {
-            "restart": bool(settings.changes) or startable or settings.staged.attached,
+            "restart": bool(settings.changes)
+            or startable
+            or settings.staged.attached
+            or snapshot.traffic is TrafficState.BASELINE,
             "undo": settings.can_undo,
             "apply_best": snapshot.verdict.change is not None,
         }

@@ -6,11 +6,12 @@ import asyncio
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -22,10 +23,14 @@ from spectui.tui.controller import Controller
 from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, DUEL_GROUP
 from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady
 from spectui.tui.screens.dashboard import DashboardScreen
+from spectui.tui.screens.dialog import Palette
 from spectui.tui.screens.help import HelpScreen
 from spectui.tui.screens.welcome import WelcomeScreen
+from spectui.tui.terminal import forgiving
 from spectui.tui.text import shown
 from spectui.tui.theme import DARK, LIGHT
+
+_INTERRUPTED: Final = 130
 
 
 class SpectuiApp(App[None]):
@@ -49,6 +54,7 @@ class SpectuiApp(App[None]):
         self._controller = controller
         self._welcome = welcome
         self._leaving = False
+        self._status = 0
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
@@ -58,6 +64,15 @@ class SpectuiApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """The dashboard lies below everything."""
         return DashboardScreen(self._controller)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's driver, made to outlive its terminal."""
+        return forgiving(super().get_driver_class())
+
+    def action_command_palette(self) -> None:
+        """Every key by name."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def on_mount(self) -> None:
         """The controller begins after the first frame."""
@@ -119,10 +134,11 @@ class SpectuiApp(App[None]):
 
     def _told_to_end(self) -> None:
         """SIGTERM or a closed terminal: leave as `q` does, so that server and terminal are left in order."""
+        self._status = _INTERRUPTED
         self.run_worker(self.action_quit(), name="signal", group="signal", exit_on_error=False)
 
     async def _leave(self) -> None:
         try:
             await self._controller.shutdown()
         finally:
-            self.exit()
+            self.exit(return_code=self._status)

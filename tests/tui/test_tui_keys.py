@@ -15,6 +15,7 @@ from spectui.tui.screens.baseline import BaselineScreen
 from spectui.tui.screens.command import CommandScreen
 from spectui.tui.screens.confirm import ConfirmScreen
 from spectui.tui.screens.dashboard import DashboardScreen
+from spectui.tui.screens.dialog import Palette
 from spectui.tui.screens.drafts import DraftScreen
 from spectui.tui.screens.help import READING, HelpScreen, keys_table
 from spectui.tui.screens.picker import PickerScreen
@@ -486,3 +487,25 @@ async def test_keys_of_the_dashboard_sleep_while_a_dialog_is_open(opened: Opener
         await pilot.pause()
         assert isinstance(pilot.app.screen, PickerScreen)
         assert controller.calls == []
+
+
+@pytest.mark.parametrize("key", ["n", "w", "p", "c"])
+async def test_a_picker_closes_once_however_often_enter_comes(opened: Opener, key: str) -> None:
+    async with opened() as (pilot, _):
+        await pilot.press(key)
+        await pilot.pause()
+        dialog = pilot.app.screen
+        dialog.query_one(OptionList).action_select()
+        dialog.query_one(OptionList).action_select()
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, DashboardScreen)
+
+
+async def test_a_double_click_beside_the_palette_closes_it_once(opened: Opener) -> None:
+    async with opened(size=(120, 36)) as (pilot, _):
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Palette)
+        await pilot.click(offset=(5, 30), times=2)
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, Palette)

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.containers import Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
 Result = TypeVar("Result")
 
 
-class Dialog(ModalScreen[Result | None], Generic[Result]):
+if TYPE_CHECKING:
+    _Base = Screen[Any]
+else:
+    # Textual takes styles from the first base that is a widget: that must be the screen beside this one.
+    _Base = object
+
+
+class ClosesOnce(_Base):
+    """A screen that is closed by the first key or click that says so; more of them while it goes do nothing."""
+
+    _dismissed = False
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Close, once."""
+        if self._dismissed:
+            return AwaitComplete()
+        self._dismissed = True
+        return super().dismiss(result)
+
+
+class Palette(ClosesOnce, CommandPalette):
+    """Textual's palette."""
+
+
+class Dialog(ClosesOnce, ModalScreen[Result | None], Generic[Result]):
     """A box with a title; the result is None when it is closed without a choice."""
 
     CSS_PATH = "dialog.tcss"

@@ -66,7 +66,9 @@ def key_line(snapshot: Snapshot, width: int) -> Line:
     """What can be done now: apply the best, restart, undo; and what the traffic is at, on the right."""
     settings, change = snapshot.settings, snapshot.verdict.change
     offers: list[tuple[str, str, str]] = []
-    if settings.changes:
+    if settings.changes and settings.staged.attached:
+        offers.append(("x", "the command line to restart it with", "screen.command"))
+    elif settings.changes:
         offers.append(("r", f"restart with {count(len(settings.changes), 'change')}", "screen.restart"))
     if change is not None:
         offers.append(("B", f"apply {describe(change)}", "screen.apply_best"))
