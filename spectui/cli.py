@@ -31,6 +31,7 @@ from spectui.options import (
 )
 from spectui.printing import JSON_OPTION, fail, print_result, say
 from spectui.profile_commands import profiles
+from spectui.sweep_commands import export, sweep
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
@@ -234,7 +235,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (profiles, history, ab, concurrency):
+for command in (profiles, history, ab, concurrency, sweep, export):
     cli.add_command(command)
 
 
