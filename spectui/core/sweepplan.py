@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
 
 LOOKUPS: Final = (2, 4, 8, 12)
@@ -58,6 +59,19 @@ class Setting:
         return " ".join(
             [self.mode, *(f"{name}={value}" for name, value in parts.items() if value is not None)]
         )
+
+    @property
+    def label(self) -> str:
+        """The setting in a few words for people; file names are untrusted text."""
+        parts = {
+            "k": self.k,
+            "p_min": None if not self.p_min else f"{self.p_min:g}",
+            "lookup": self.ngram_lookup,
+            "length": self.ngram_length,
+        }
+        named = [self.mode] if self.draft is None else [self.mode, self.draft.rpartition("/")[2]]
+        numbers = [f"{name} {value}" for name, value in parts.items() if value is not None]
+        return plain_line(" ".join([*named, *numbers]), 120)
 
     def applied_to(self, profile: TuningProfile) -> TuningProfile:
         """The profile with this bet in place of its own."""

@@ -101,7 +101,7 @@ def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate |
 def best_known(condition: Condition, known: Outcomes) -> float:
     """The largest speedup measured under a condition, at least that of the baseline."""
     found = (o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None)
-    return max(found, default=1.0)
+    return max([1.0, *found])
 
 
 def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, requests: int) -> Life | None:
@@ -181,7 +181,7 @@ def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
     for condition in grid.conditions:
         cells = {c: o for c, o in known.items() if c.condition == condition and c.setting != PLAIN}
         whole = [o.speedup.value for o in cells.values() if o.speedup is not None and o.requests >= requests]
-        bar = max(whole, default=1.0) * (1 + INDIFFERENT)
+        bar = max([1.0, *whole]) * (1 + INDIFFERENT)
         ahead = [
             (o.speedup.value, c)
             for c, o in cells.items()

@@ -20,7 +20,7 @@ from spectui.core.secrets import without_secrets
 from spectui.errors import StoreError, UsageError
 from spectui.lab.launcher import HOST, Launcher
 from spectui.lab.sweepfiles import Found, found_of
-from spectui.lab.sweepreport import name_of, recommendations, sentence, sweep_table, sweep_to_json
+from spectui.lab.sweepreport import label_of, name_of, recommendations, sentence, sweep_table, sweep_to_json
 from spectui.llama.argv import build_argv
 from spectui.llama.capabilities import Capabilities
 from spectui.store.atomic import write_text
@@ -243,22 +243,9 @@ def _plot(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     for value, cell in known:
         bar = ("#" if cell["measured"] else ".") * min(_BAR, round(value * scale))
         bar = bar.ljust(even)
-        made.append((_name(cell), f"{bar[:even]}|{bar[even:]}", f"{value:.2f}x"))
+        made.append((label_of(cell), f"{bar[:even]}|{bar[even:]}", f"{value:.2f}x"))
     width = max(len(name) for name, _, _ in made)
     return [f"{name:<{width}} {bar:<{_BAR + 1}} {text}" for name, bar, text in made]
-
-
-def _name(cell: Mapping[str, Any]) -> str:
-    draft = cell["draft"].rpartition("/")[2] if cell["draft"] else None
-    parts = (
-        ("", cell["mode"]),
-        ("", draft),
-        ("k ", cell["k"]),
-        ("p_min ", cell["p_min"] or None),
-        ("lookup ", cell["ngram_lookup"]),
-        ("length ", cell["ngram_length"]),
-    )
-    return " ".join(f"{label}{plain_line(str(value), 40)}" for label, value in parts if value is not None)
 
 
 _NUMBERS: Final = {"csv": _csv, "json": _json, "markdown": _markdown}

@@ -38,6 +38,7 @@ from spectui.lab.sweepfiles import (
     stored,
     stored_key,
 )
+from spectui.lab.sweepreport import name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
 from spectui.store.records import Sweep, SweepState
@@ -279,7 +280,8 @@ class Sweeper:
             except StoreError as error:
                 self._found.number = None
                 self._progress(f"this sweep is not kept: {error}")
-        self._progress(f"{cell.key}: {_said(measured)}; {self._left()}")
+        where = name_of(cell.condition, self._order.grid)
+        self._progress(f"{where}, {cell.setting.label}: {_said(measured)}; {self._left()}")
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spectui.core.plain import counted, plain_line
@@ -114,7 +114,7 @@ def sentence(name: str, best: Mapping[str, Any] | None) -> str:
         return f"{name}: leave speculation off, nothing wins by 5 % for sure"
     how = "" if best["measured"] else ", predicted"
     gain = f"{best['speedup']:.2f}x ({best['low']:.2f} to {best['high']:.2f}{how})"
-    return f"{name}: use {' '.join(_described(best))}: {gain}"
+    return f"{name}: use {label_of(best)}: {gain}"
 
 
 def _recommended(found: Found, condition: Condition) -> Recommendation | None:
@@ -206,12 +206,12 @@ def _recommendation(best: Recommendation) -> dict[str, Any]:
 def _map(cells: Sequence[Mapping[str, Any]], across: str) -> str:
     """Rows by everything but one axis, columns along it."""
     heads = list(dict.fromkeys(cell[across] for cell in cells))
-    rows: dict[tuple[str, ...], dict[Any, str]] = {}
+    rows: dict[str, dict[Any, str]] = {}
     for cell in cells:
-        rows.setdefault(_described({**cell, across: None}), {})[cell[across]] = _shade(cell)
+        rows.setdefault(label_of({**cell, across: None}), {})[cell[across]] = _shade(cell)
     label = "k" if across == "k" else "length"
     head = ("", *(f"{label} {_text(h)}" if h is not None else "" for h in heads))
-    made = [(" ".join(row), *(values.get(h, "") for h in heads)) for row, values in rows.items()]
+    made = [(row, *(values.get(h, "") for h in heads)) for row, values in rows.items()]
     return columns(head, made)
 
 
@@ -224,17 +224,9 @@ def _shade(cell: Mapping[str, Any]) -> str:
     return _UNMEASURED if guess is None else f"({guess:.2f})"
 
 
-def _described(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """A setting in words; what it does not have is left out."""
-    parts: Iterable[tuple[str, Any]] = (
-        ("", values["mode"]),
-        ("", _file(values["draft"]) if values["draft"] else None),
-        ("k ", values["k"]),
-        ("p_min ", values["p_min"] or None),
-        ("lookup ", values["ngram_lookup"]),
-        ("length ", values["ngram_length"]),
-    )
-    return tuple(f"{name}{_text(value)}" for name, value in parts if value is not None)
+def label_of(values: Mapping[str, Any]) -> str:
+    """The setting of a cell or a recommendation in a few words."""
+    return Setting(**{name: values[name] for name in _AXES[2:]}).label
 
 
 def _numbers(cell: Mapping[str, Any]) -> tuple[Any, ...]:
