@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import signal
 import subprocess
@@ -11,12 +11,16 @@ from random import Random
 
 import httpx
 import pytest
+from harness import pair_profile
 from sweep_runs import SMALL, command, kept, kept_keys, killed_and_resumed, saved_pair, spectui, swept
 
 from spectui.lab.demo import DemoPair
 from spectui.lab.launcher import HOST
+from spectui.llama.client import LlamaClient
 from spectui.llama.process import ServerProcess
-from spectui.llama.ready import free_port
+from spectui.llama.ready import free_port, wait_ready
+from spectui.store.paths import Folders
+from spectui.store.profiles import save
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -101,46 +105,51 @@ def test_bad_input_is_one_line_and_keeps_nothing(profile_file: Path) -> None:
     assert kept() == ()
 
 
-def test_the_router_speculates_as_its_preset_says(
-    profile_file: Path, server_binary: Path, demo_pair: DemoPair, tmp_path: Path
+async def test_the_router_loads_the_preset_and_speculates_as_recommended(
+    demo_pair: DemoPair, server_binary: Path, tmp_path: Path
 ) -> None:
-    del demo_pair
+    odd = tmp_path / 'it\'s "my" é models'
+    odd.mkdir()
+    target, draft = odd / "target.gguf", odd / "draft.gguf"
+    target.symlink_to(demo_pair.target)
+    draft.symlink_to(demo_pair.drafts[0])
+    source = tmp_path / "pair.toml"
+    save(pair_profile(target, draft, server_binary), source, Folders.default())
     file = tmp_path / "models.ini"
-    status, _, err = spectui("export", profile_file, "--format", "preset", file)
-    assert (status, err) == (0, "")
-    text = file.read_text("utf-8")
-    assert "[prose]" in text
-    assert "spec-type = draft-simple" in text
-    assert "port" not in text
-
-
-async def test_the_router_loads_the_entry_and_speculates(
-    profile_file: Path, server_binary: Path, tmp_path: Path
-) -> None:
-    file = tmp_path / "models.ini"
-    assert spectui("export", profile_file, "--format", "preset", file)[0] == 0
-    port = free_port(HOST)
-    argv = (str(server_binary), "--models-preset", str(file), "--host", HOST, "--port", str(port))
-    environment = {**os.environ, "LLAMA_CACHE": str(tmp_path / "cache")}
-    loaded, lines = __import__("asyncio").Event(), []
+    assert spectui("export", source, "--format", "preset", file) == (0, "", "")
+    port, loaded = free_port(HOST), asyncio.Event()
 
     def line(text: str) -> None:
-        lines.append(text)
         if "cmd_child_to_router" in text and '"ready"' in text:
             loaded.set()
 
-    process = await ServerProcess.start(argv, environment, on_line=line)
+    process = await ServerProcess.start(
+        (str(server_binary), "--models-preset", str(file), "--host", HOST, "--port", str(port)),
+        {**os.environ, "LLAMA_CACHE": str(tmp_path / "cache")},
+        on_line=line,
+    )
     try:
+        async with LlamaClient(f"http://{HOST}:{port}") as router:
+            await wait_ready(router, process, timeout=60)
         async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=60) as client:
-            await _listening(client, process)
             answer = await client.post("/models/load", json={"model": "prose"})
             assert answer.json() == {"success": True}
-            await loaded.wait()
+            await asyncio.wait_for(loaded.wait(), 120)
             models = (await client.get("/models")).json()["data"]
             arguments = next(m["status"]["args"] for m in models if m["id"] == "prose")
+            assert arguments[arguments.index("--model") + 1] == str(target)
             assert arguments[arguments.index("--spec-draft-n-max") + 1] == "4"
             slots = (await client.get("/slots", params={"model": "prose"})).json()
             assert slots
             assert all(slot["speculative"] for slot in slots)
     finally:
         await process.stop()
+
+
+@pytest.mark.parametrize("kind", ["shell", "llama-swap"])
+def test_a_profile_is_exported_as_it_is(kind: str, profile_file: Path, demo_pair: DemoPair) -> None:
+    status, out, _ = spectui("export", profile_file, "--format", kind)
+    assert status == 0
+    assert "--spec-draft-n-max 4" in out
+    assert str(demo_pair.target) in out
+    assert "-lv" not in out
