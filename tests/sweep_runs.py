@@ -83,26 +83,40 @@ def killed_after(seconds: float, arguments: Sequence[object]) -> bool:
 
 
 def killed_and_resumed(rounds: int, rng: Random, arguments: Sequence[object]) -> list[str]:
-    """Kill a sweep at random moments, run it to its end, and return what was wrong on the way."""
+    """Kill a sweep at random moments, run it to its end, and return what was wrong on the way.
+
+    A kill may come before the sweep is kept, or after it is done; neither has anything to lose.
+    """
     begun = time.monotonic()
-    swept(*arguments, "--fresh")
+    first, _ = swept(*arguments)
     whole = time.monotonic() - begun
     wrong: list[str] = []
     before: dict[str, Any] = {}
+    number: int | None = None
     for round_ in range(rounds):
-        fresh = ["--fresh"] if round_ == 0 else []
-        if not killed_after(rng.uniform(0.1, 0.7) * whole, [*arguments, *fresh]):
-            break
+        killed = killed_after(rng.uniform(0.1, 0.7) * whole, arguments)
         newest = kept()[0]
-        now = {cell.key: cell.result for cell in newest.cells}
-        wrong += [f"round {round_}: {key} was lost" for key in before if now.get(key) != before[key]]
-        wrong += [f"round {round_}: {key} twice" for key in now if kept_keys(newest).count(key) > 1]
-        before = now
-    number = len(kept())
+        if newest.id == first["sweep"]:
+            continue
+        if number is not None and newest.id != number:
+            wrong.append(f"round {round_}: sweep {number} was not resumed")
+        keys = kept_keys(newest)
+        wrong += [f"round {round_}: {key} twice" for key in set(keys) if keys.count(key) > 1]
+        number, before = newest.id, _unchanged(newest, before, f"round {round_}", wrong)
+        if not killed or newest.state == "done":
+            return wrong
     data, _ = swept(*arguments)
-    final = kept()[0]
-    now = {cell.key: cell.result for cell in final.cells}
-    wrong += [f"at the end: {key} was lost" for key in before if now.get(key) != before[key]]
-    if len(kept()) != number or not data["finished"] or final.state != "done":
-        wrong.append("the sweep was not resumed to its end")
+    final = next(sweep for sweep in kept() if sweep.id == data["sweep"])
+    if number is not None and final.id != number:
+        wrong.append(f"sweep {number} was not resumed to its end")
+    _unchanged(final, before, "at the end", wrong)
+    if not data["finished"] or final.state != "done":
+        wrong.append("the sweep did not come to its end")
     return wrong
+
+
+def _unchanged(sweep: Sweep, before: dict[str, Any], when: str, wrong: list[str]) -> dict[str, Any]:
+    """The results by key; whatever was there before must be as it was."""
+    now = {cell.key: cell.result for cell in sweep.cells}
+    wrong += [f"{when}: {key} was lost" for key in before if now.get(key) != before[key]]
+    return now
