@@ -246,7 +246,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as done:
         status = done.exit_code
     except click.ClickException as error:
-        say(f"spectui: {error.format_message()}")
+        # Click lists the choices of a missing option on lines of their own.
+        say(f"spectui: {' '.join(error.format_message().split())}")
         status = 2
     except SpectuiError as error:
         fail(error, status=2)

@@ -8,12 +8,12 @@ full.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from spectui.core.snapshot import Estimate
-from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Setting, anchor
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, anchor, by_life
 
 INDIFFERENT: Final = 0.02
 """A setting that can gain no more than this, as a share, is not worth a server life: restarts differ by more."""
@@ -84,6 +84,19 @@ def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = 
     return _promising(grid, known, requests) or _refining(grid, known, short) or _final(grid, known, requests)
 
 
+def expected_seconds(
+    grid: Grid, known: Collection[Cell], pace: Pace, requests: int, *, exhaustive: bool = False
+) -> tuple[float, float]:
+    """What the cells that nothing is known of take: those that are measured for sure, and all of them in full."""
+    anchors = tuple(anchor(row) for row in grid.fixed)
+    most = _seconds((PLAIN, *grid.settings), grid, known, pace, requests)
+    if exhaustive:
+        return most, most
+    scattered = tuple(setting for family in grid.free for setting in family.scattered())
+    least = _seconds((PLAIN, *anchors), grid, known, pace, requests)
+    return least + _seconds(scattered, grid, known, pace, short_run(requests)), most
+
+
 def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate | None:
     """A length's speedup by the run with the nearest other length; None where none predicts it.
 
@@ -102,6 +115,14 @@ def best_known(condition: Condition, known: Outcomes) -> float:
     """The largest speedup measured under a condition, at least that of the baseline."""
     found = (o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None)
     return max([1.0, *found])
+
+
+def _seconds(
+    settings: Iterable[Setting], grid: Grid, known: Collection[Cell], pace: Pace, requests: int
+) -> float:
+    cells = [Cell(condition, setting) for setting in settings for condition in grid.conditions]
+    missing = [cell for cell in cells if cell not in known]
+    return pace.seconds(len(by_life(missing)), len(missing), requests)
 
 
 def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, requests: int) -> Life | None:

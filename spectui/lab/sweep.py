@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -18,8 +18,8 @@ from spectui.core.plain import counted, plain_line
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import DraftTiming, drafting_since
 from spectui.core.snapshot import Estimate
-from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace, Setting, by_life
-from spectui.core.sweepsteps import Life, Task, next_life
+from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
+from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
 from spectui.errors import ServerError, SpectuiError, StoreError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
@@ -285,22 +285,15 @@ class Sweeper:
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""
-        grid = self._order.grid
-        done = sum(cell.setting != PLAIN for cell in self._found.cells)
-        low, high = (self._minutes(s) for s in (self._sure(), grid.settings))
-        several = f"{low:.0f} to {high:.0f}" if round(low) < round(high) else f"{high:.0f}"
-        return f"{done} of at most {len(grid.cells)} cells, about {several} min left"
-
-    def _sure(self) -> tuple[Setting, ...]:
-        return self._order.grid.settings if self._order.exhaustive else self._order.grid.certain
-
-    def _minutes(self, settings: Sequence[Setting]) -> float:
-        """Minutes for the cells of these settings that nothing is known of."""
         order = self._order
-        cells = [Cell(condition, s) for s in (PLAIN, *settings) for condition in order.grid.conditions]
-        missing = by_life(cell for cell in cells if cell not in self._found.cells)
-        number = sum(len(cells) for cells in missing.values())
-        return self._pace().seconds(len(missing), number, order.requests) / 60
+        grid = order.grid
+        done = sum(cell.setting != PLAIN for cell in self._found.cells)
+        seconds = expected_seconds(
+            grid, self._found.cells, self._pace(), order.requests, exhaustive=order.exhaustive
+        )
+        low, high = (f"{each / 60:.0f}" for each in seconds)
+        several = high if low == high else f"{low} to {high}"
+        return f"{done} of at most {len(grid.cells)} cells, about {several} min left"
 
     def _pace(self) -> Pace:
         """From what this sweep measured so far."""

@@ -9,7 +9,7 @@ from spectui.core.plain import counted, plain_line
 from spectui.core.recommend import Candidate, Recommendation, recommend
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
-from spectui.core.sweepsteps import INDIFFERENT, predicted
+from spectui.core.sweepsteps import INDIFFERENT, expected_seconds, predicted
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
@@ -54,10 +54,8 @@ def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
     """The object of `spectui sweep --plan --json`: what would be measured, and how long that takes."""
     grid = order.grid
     sure = grid.settings if order.exhaustive else grid.certain
-    conditions = len(grid.conditions)
     low, high = (
-        pace.seconds(1 + len(s), (1 + len(s)) * conditions, order.requests) / 60
-        for s in (sure, grid.settings)
+        s / 60 for s in expected_seconds(grid, (), pace, order.requests, exhaustive=order.exhaustive)
     )
     return {
         "cells": [_axes(cell) for cell in grid.cells],

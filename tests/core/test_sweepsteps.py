@@ -11,8 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectui.core.snapshot import Estimate
-from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Setting
-from spectui.core.sweepsteps import Life, Outcome, Outcomes, best_known, next_life, predicted, short_run
+from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Condition, Grid, Pace, Setting
+from spectui.core.sweepsteps import (
+    Life,
+    Outcome,
+    Outcomes,
+    best_known,
+    expected_seconds,
+    next_life,
+    predicted,
+    short_run,
+)
 
 REQUESTS = 8
 KS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -182,3 +191,17 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     assert predicted(Cell(Condition("prose", 0.0), row[0]), row, known) is None
     assert best_known(CODE, known) == 1.3
     assert best_known(Condition("prose", 0.0), known) == 1.0
+
+
+def test_what_is_left_counts_only_what_is_unknown() -> None:
+    grid, pace = (
+        a_grid(ks=(1, 4), modes=("draft-simple", "ngram-simple")),
+        Pace(tokens=10, speed=10, start=100),
+    )
+    least, most = expected_seconds(grid, (), pace, REQUESTS)
+    whole, short = REQUESTS + WARMUP, short_run(REQUESTS) + WARMUP
+    assert least == pytest.approx(6 * 100 + 2 * whole + 4 * short)
+    assert most == pytest.approx(19 * 100 + 19 * whole)
+    assert expected_seconds(grid, (), pace, REQUESTS, exhaustive=True) == (most, most)
+    everything = {*grid.cells, Cell(CODE, PLAIN)}
+    assert expected_seconds(grid, everything, pace, REQUESTS) == (0, 0)
