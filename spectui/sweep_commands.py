@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from spectui.errors import UsageError
+from spectui.core.plain import plain_line
+from spectui.errors import ServerError, UsageError
 from spectui.options import Duration, Numbers, Reals, folders, load_profile, workloads_of
-from spectui.printing import JSON_OPTION, print_result, say
+from spectui.printing import JSON_OPTION, fail, print_result, say
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
@@ -70,8 +71,9 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
         sweeper.run(budget=options["budget"], fresh=options["fresh"], number=options["resume"])
     )
     print_result(sweep_to_json(found), as_json=as_json, table=sweep_table)
-    if found.failures:
-        ctx.exit(1)
+    failed = next(iter(found.failures.items()), None)
+    if failed is not None:
+        fail(ServerError(": ".join(plain_line(text, 200) for text in failed)), status=1)
 
 
 @click.command()

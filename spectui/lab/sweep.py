@@ -112,12 +112,15 @@ class Sweeper:
         await self._check()
         await self._begin(fresh=fresh, number=number)
         state: SweepState = "stopped"
+        limit = asyncio.timeout(budget)
         try:
-            async with asyncio.timeout(budget):
+            async with limit:
                 while life := self._next():
                     await self._live(life)
             state, self._found.finished = "done", True
         except TimeoutError:
+            if not limit.expired():
+                raise
             self._progress("the budget is used up: here is what is known; the same command goes on")
         finally:
             await self._end(state)
@@ -128,8 +131,10 @@ class Sweeper:
         return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
 
     async def _check(self) -> None:
-        """Have every setting planned before anything is written or started. Raises SpectuiError."""
-        for setting in (PLAIN, *self._order.grid.settings):
+        """Have every kind of setting planned before anything is written or started. Raises SpectuiError."""
+        grid = self._order.grid
+        kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
+        for setting in (PLAIN, *kinds):
             await self._launcher.plan(setting.applied_to(self._order.profile))
 
     async def _begin(self, *, fresh: bool, number: int | None) -> None:
@@ -203,19 +208,23 @@ class Sweeper:
         before = server.drafting
         collector = Collector(profile, rereads=server.rereads)
         prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        await collector.send(server, prompts, requests=task.requests)
+        # Slots that wait for company say nothing about a full house.
+        requests = max(task.requests, 2 * slots if slots > 1 else 1)
+        await collector.send(server, prompts, requests=requests)
         speed = collector.segment.speed()
-        if speed is None:
+        if speed is None and task.cell.setting == PLAIN:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-        if task.cell.setting == PLAIN:
+        if speed is None:
+            measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
+        elif task.cell.setting == PLAIN:
             plain = Plain(speed, "measured", probed.v, probed.error)
             self._remember(
                 baseline.key_for(replace(server.plan, profile=profile), workload), plain, collector
             )
-            measured = Measured(requests=task.requests, speed=speed, v=probed.v, v_error=probed.error)
+            measured = Measured(requests=requests, speed=speed, v=probed.v, v_error=probed.error)
         else:
             drafting = drafting_since(before, server.drafting)
-            measured = self._read(task, profile, collector, drafting)
+            measured = replace(self._read(task, profile, collector, drafting), requests=requests)
         await self._take(task.cell, measured)
 
     def _read(
