@@ -150,7 +150,7 @@ class Segment:
         passes = sum(c.passes for c in clusters)
         tokens = acceptance.tokens_per_pass(clusters)
         speed = self.speed(in_flight)
-        actual = _actual(speed, baseline)
+        actual = actual_speedup(speed, baseline)
         draft_ms, c = self._draft_cost(drafting, baseline, speed.streams if speed else 1.0)
         speculating = self.profile.speculation.mode != OFF
         view = BetView(
@@ -295,7 +295,7 @@ def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | No
     return 1000 * tokens.value / speed.per_stream.value
 
 
-def _actual(speed: SpeedEstimate | None, baseline: SpeedEstimate | None) -> Estimate | None:
+def actual_speedup(speed: SpeedEstimate | None, baseline: SpeedEstimate | None) -> Estimate | None:
     """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale."""
     if speed is None or baseline is None:
         return None

@@ -26,6 +26,8 @@ _STEP_ERROR: Final = 0.02
 _BEYOND: Final = 2.0
 """How much larger that is for lengths beyond the one that ran, which continue its tail."""
 _SHORTEST: Final = 2
+_HOPELESS: Final = 0.8
+"""Where the best is this slow no drift of the machine hides a gain, and the baseline is not measured again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +70,26 @@ def short_run(requests: int) -> int:
 def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = False) -> Life | None:
     """The next server life; None when the best setting of each condition is settled.
 
-    requests: of a whole run. The answer depends on nothing but the arguments.
+    requests: of a whole run; the baseline gets as many again at the end, for a machine drifts meanwhile. The answer
+    depends on nothing but the arguments.
     """
     sure = grid.settings if exhaustive else tuple(anchor(row) for row in grid.fixed)
     for setting in (PLAIN, *sure):
         if life := _life(setting, grid.conditions, known, requests):
             return life
     if exhaustive:
-        return None
+        return _closing(grid, known, requests)
     short = short_run(requests)
     for family in grid.free:
         for setting in family.scattered():
             if life := _life(setting, grid.conditions, known, short):
                 return life
-    return _promising(grid, known, requests) or _refining(grid, known, short) or _final(grid, known, requests)
+    return (
+        _promising(grid, known, requests)
+        or _refining(grid, known, short)
+        or _final(grid, known, requests)
+        or _closing(grid, known, requests)
+    )
 
 
 def expected_seconds(
@@ -215,3 +223,16 @@ def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
         return None
     first = max(wanted, key=lambda setting: len(wanted[setting]))
     return Life(first, tuple(wanted[first]))
+
+
+def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+    """The baseline again, where the decision depends on it."""
+    tasks = []
+    for condition in grid.conditions:
+        cell = Cell(condition, PLAIN)
+        found = [
+            o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None
+        ]
+        if max(found, default=0.0) >= _HOPELESS and known[cell].requests < 2 * requests:
+            tasks.append(Task(cell, 2 * requests))
+    return Life(PLAIN, tuple(tasks)) if tasks else None

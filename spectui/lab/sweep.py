@@ -16,7 +16,7 @@ from typing import Final
 
 from spectui.core.plain import counted, plain_line
 from spectui.core.profile import TuningProfile
-from spectui.core.segment import DraftTiming, drafting_since
+from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
 from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
@@ -209,7 +209,8 @@ class Sweeper:
         collector = Collector(profile, rereads=server.rereads)
         prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         # Slots that wait for company say nothing about a full house.
-        requests = max(task.requests, 2 * slots if slots > 1 else 1)
+        known = self._found.plain(condition) if task.cell.setting == PLAIN else None
+        requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
         await collector.send(server, prompts, requests=requests)
         speed = collector.segment.speed()
         if speed is None and task.cell.setting == PLAIN:
@@ -217,21 +218,27 @@ class Sweeper:
         if speed is None:
             measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
         elif task.cell.setting == PLAIN:
-            plain = Plain(speed, "measured", probed.v, probed.error)
-            self._remember(
-                baseline.key_for(replace(server.plan, profile=profile), workload), plain, collector
-            )
-            measured = Measured(requests=requests, speed=speed, v=probed.v, v_error=probed.error)
+            measured = self._plain(task, speed, known, probed)
+            key = baseline.key_for(replace(server.plan, profile=profile), workload)
+            self._remember(key, measured, collector)
         else:
             drafting = drafting_since(before, server.drafting)
-            measured = replace(self._read(task, profile, collector, drafting), requests=requests)
+            measured = replace(self._read(task.cell, profile, collector, drafting), requests=requests)
         await self._take(task.cell, measured)
 
+    def _plain(
+        self, task: Task, speed: SpeedEstimate, known: Measured | None, probed: ProbeResult
+    ) -> Measured:
+        """A baseline, with what was measured of it before."""
+        if known is not None and known.speed is not None:
+            speed = baseline.pooled(known.speed, speed)
+        return Measured(requests=task.requests, speed=speed, v=probed.v, v_error=probed.error)
+
     def _read(
-        self, task: Task, profile: TuningProfile, collector: Collector, drafting: DraftTiming | None
+        self, cell: Cell, profile: TuningProfile, collector: Collector, drafting: DraftTiming | None
     ) -> Measured:
         """What a cell yielded against its baseline, with what it predicts for other lengths."""
-        plain, segment = self._found.plain(task.cell.condition), collector.segment
+        plain, segment = self._found.plain(cell.condition), collector.segment
         bet = segment.bet(
             baseline=plain.speed if plain else None, baseline_source="measured", drafting=drafting
         )
@@ -245,9 +252,9 @@ class Sweeper:
             lengths=self._order.grid.ks,
         )
         return Measured(
-            requests=task.requests,
+            requests=segment.requests,
             speed=segment.speed(),
-            speedup=bet.speedup_actual,
+            baseline=bet.baseline.value if bet.baseline else None,
             tokens_per_pass=bet.tokens_per_pass.value if bet.tokens_per_pass else None,
             drafted_per_pass=bet.drafted_per_pass,
             acceptance_ratio=bet.acceptance_ratio,
@@ -255,7 +262,10 @@ class Sweeper:
             predicted={p.draft_length: Estimate(value=p.speedup, low=p.low, high=p.high) for p in curve},
         )
 
-    def _remember(self, key: BaselineKey, plain: Plain, collector: Collector) -> None:
+    def _remember(self, key: BaselineKey, measured: Measured, collector: Collector) -> None:
+        if measured.speed is None:
+            return
+        plain = Plain(measured.speed, "measured", measured.v, measured.v_error)
         try:
             baseline.remember(self._baselines, key, plain, collector.segment)
         except SpectuiError as error:
@@ -290,7 +300,9 @@ class Sweeper:
                 self._found.number = None
                 self._progress(f"this sweep is not kept: {error}")
         where = name_of(cell.condition, self._order.grid)
-        self._progress(f"{where}, {cell.setting.label}: {_said(measured)}; {self._left()}")
+        self._progress(
+            f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
+        )
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""
@@ -316,12 +328,11 @@ class Sweeper:
         )
 
 
-def _said(measured: Measured) -> str:
-    """The result of a cell in a few words."""
+def _said(measured: Measured, ratio: Estimate | None) -> str:
+    """The result of a cell in a few words. ratio: over its baseline."""
     if measured.failure is not None:
         return f"failed: {plain_line(measured.failure, 120)}"
     speed = f"{measured.speed.aggregate.value:.1f} tokens/s" if measured.speed else "no speed"
-    ratio = measured.speedup
     if ratio is None:
         return speed
     span = "" if ratio.low is None or ratio.high is None else f" ({ratio.low:.2f} to {ratio.high:.2f})"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
-from spectui.core.segment import SpeedEstimate
+from spectui.core.segment import SpeedEstimate, actual_speedup
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
 from spectui.core.sweepsteps import Outcome
@@ -50,24 +50,20 @@ class Measured:
     server_seconds: float = 0.0
     """Seconds that a server process existed for it, its start included where this was its first cell."""
     speed: SpeedEstimate | None = None
-    speedup: Estimate | None = None
     tokens_per_pass: float | None = None
     drafted_per_pass: float | None = None
     acceptance_ratio: float | None = None
     speedup_predicted: float | None = None
-    """By this run's own costs."""
+    """By this run's own costs, over `baseline`."""
     predicted: Mapping[int, Estimate] = field(default_factory=dict)
-    """Speedup at the grid's other draft lengths."""
+    """Speedup at the grid's other draft lengths, over `baseline`."""
+    baseline: float | None = None
+    """Plain tokens per second at that time, over all streams."""
     v: Mapping[int, float] = field(default_factory=dict)
     """V(n), beside a baseline."""
     v_error: Mapping[int, float] = field(default_factory=dict)
     failure: str | None = None
     """Why there is nothing; untrusted text."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What deciding the next step takes."""
-        return Outcome(requests=self.requests, speedup=self.speedup, predicted=self.predicted)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,7 +88,46 @@ class Found:
     @property
     def outcomes(self) -> dict[Cell, Outcome]:
         """What deciding the next step takes."""
-        return {cell: measured.outcome for cell, measured in self.cells.items()}
+        return {
+            cell: Outcome(
+                requests=measured.requests,
+                speedup=self.speedup(cell),
+                predicted=self._predicted(cell, measured),
+            )
+            for cell, measured in self.cells.items()
+        }
+
+    def speedup(self, cell: Cell) -> Estimate | None:
+        """Over all that is known of the baseline by now; None for the baseline itself."""
+        measured, plain = self.cells.get(cell), self.plain(cell.condition)
+        if measured is None or plain is None or cell.setting == PLAIN:
+            return None
+        return actual_speedup(measured.speed, plain.speed)
+
+    def speedup_predicted(self, cell: Cell) -> float | None:
+        """A measured cell's speedup by its own costs."""
+        measured = self.cells.get(cell)
+        if measured is None or measured.speedup_predicted is None:
+            return None
+        return measured.speedup_predicted * self._rebased(cell, measured)
+
+    def _predicted(self, cell: Cell, measured: Measured) -> dict[int, Estimate]:
+        by = self._rebased(cell, measured)
+        return {
+            k: Estimate(
+                value=e.value * by,
+                low=None if e.low is None else e.low * by,
+                high=None if e.high is None else e.high * by,
+            )
+            for k, e in measured.predicted.items()
+        }
+
+    def _rebased(self, cell: Cell, measured: Measured) -> float:
+        """The baseline that a cell was measured against over what is known of it by now."""
+        plain = self.plain(cell.condition)
+        if measured.baseline is None or plain is None or plain.speed is None:
+            return 1.0
+        return measured.baseline / plain.speed.aggregate.value
 
     def plain(self, condition: Condition) -> Measured | None:
         """The baseline of a condition."""

@@ -119,9 +119,9 @@ def _recommended(found: Found, condition: Condition) -> Recommendation | None:
     if found.plain(condition) is None:
         return None
     runs = {
-        cell.setting: (measured.speedup, measured.requests >= found.order.requests)
+        cell.setting: (found.speedup(cell), measured.requests >= found.order.requests)
         for cell, measured in found.cells.items()
-        if cell.condition == condition and cell.setting != PLAIN and measured.speedup is not None
+        if cell.condition == condition
     }
     bar = max((s.value for s, whole in runs.values() if s is not None and whole), default=0.0)
     candidates = [
@@ -160,15 +160,14 @@ def _setting(setting: Setting) -> dict[str, Any]:
 
 
 def _cell(found: Found, cell: Cell) -> dict[str, Any]:
-    known, guess = found.cells.get(cell), forecast(found, cell)
-    measured = known is not None and known.speedup is not None
-    shown = known.speedup if known is not None and measured else guess
-    own = known.speedup_predicted if known is not None else None
+    known, guess, actual = found.cells.get(cell), forecast(found, cell), found.speedup(cell)
+    measured = actual is not None
+    shown = guess if actual is None else actual
     return {
         **_axes(cell),
         "tokens_per_second": known.speed.aggregate.value if known is not None and known.speed else None,
-        "speedup_actual": known.speedup.value if known is not None and known.speedup else None,
-        "speedup_predicted": own if guess is None else guess.value,
+        "speedup_actual": actual.value if actual else None,
+        "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.value,
         "low": shown.low if shown else None,
         "high": shown.high if shown else None,
         "measured": measured,

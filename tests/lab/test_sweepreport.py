@@ -6,6 +6,7 @@ import configparser
 import csv
 import io
 import json
+import math
 import shlex
 import subprocess
 from dataclasses import replace
@@ -44,17 +45,18 @@ ORDER = SweepOrder(
     requests=8,
 )
 FOUR = Setting(mode="draft-simple", draft="/m/d.gguf", k=4, p_min=0.0)
+LOW = math.exp(-1.96 * math.hypot(0.02, 0.02))
+"""Both runs have an error of 2 %."""
 LOOKUP = Setting(mode="ngram-simple", ngram_lookup=4, ngram_length=8)
 
 
 def ran(value: float, *, requests: int = 8, **more: Any) -> Measured:
-    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.01)
-    speedup = Estimate(value=value, low=value - 0.1, high=value + 0.1)
-    return Measured(requests=requests, server_seconds=3.0, speed=speed, speedup=speedup, **more)
+    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.02)
+    return Measured(requests=requests, server_seconds=3.0, speed=speed, baseline=20.0, **more)
 
 
 def plain() -> Measured:
-    return replace(ran(1.0), speedup=None, v={2: 1.1, 5: 1.5}, v_error={2: 0.01})
+    return replace(ran(1.0), baseline=None, v={2: 1.1, 5: 1.5}, v_error={2: 0.01})
 
 
 def a_sweep() -> Found:
@@ -111,7 +113,11 @@ def test_the_object_has_every_cell_and_unknown_is_null() -> None:
     by = {(c["workload"], c["mode"], c["k"], c["ngram_length"]): c for c in data["cells"]}
     four, two = by["code", "draft-simple", 4, None], by["code", "draft-simple", 2, None]
     assert (four["measured"], four["speedup_actual"], four["speedup_predicted"]) == (True, 1.2, 1.22)
-    assert (four["tokens_per_second"], four["low"], four["high"]) == (24.0, pytest.approx(1.1), 1.3)
+    assert (four["tokens_per_second"], four["low"], four["high"]) == (
+        24.0,
+        pytest.approx(LOW * 1.2),
+        pytest.approx(1.2 / LOW),
+    )
     assert (two["measured"], two["speedup_actual"], two["tokens_per_second"]) == (False, None, None)
     assert two["speedup_predicted"] == 1.15
     assert two["low"] < 1.1
@@ -133,19 +139,28 @@ def test_the_object_has_every_cell_and_unknown_is_null() -> None:
         "ngram_lookup": 4,
         "ngram_length": 8,
         "speedup": 2.2,
-        "low": pytest.approx(2.1),
-        "high": pytest.approx(2.3),
+        "low": pytest.approx(2.2 * LOW),
+        "high": pytest.approx(2.2 / LOW),
         "measured": True,
     }
     assert data["recommendation"]["prose"] is None
     assert data["server_seconds"] == 12.0
 
 
+def test_a_second_baseline_moves_every_speedup_and_prediction() -> None:
+    found = a_sweep()
+    found.take(Cell(CODE, PLAIN), replace(ran(1.25, requests=16), baseline=None))
+    by = {(c["workload"], c["mode"], c["k"], c["ngram_length"]): c for c in sweep_to_json(found)["cells"]}
+    assert by["code", "draft-simple", 4, None]["speedup_actual"] == pytest.approx(1.2 / 1.25)
+    assert by["code", "draft-simple", 4, None]["speedup_predicted"] == pytest.approx(1.22 / 1.25)
+    assert by["code", "draft-simple", 2, None]["speedup_predicted"] == pytest.approx(1.15 / 1.25)
+
+
 def test_the_heat_map_marks_what_was_measured() -> None:
     text = sweep_table(sweep_to_json(a_sweep()))
     assert "draft-simple d.gguf  (1.30)  (1.15)  1.20" in text
     assert "ngram-simple lookup 4  2.20      ." in text
-    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.10 to 2.30)" in text
+    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.08 to 2.33)" in text
     assert "prose: nothing is known yet" in text
 
 
