@@ -24,6 +24,8 @@ ASSUMED_SPEED: Final = 20.0
 """Tokens per second of a machine that nothing was measured on."""
 ASSUMED_START: Final = 5.0
 """Seconds from a server's start to its first request, where nothing was measured."""
+ASSUMED_FIRST_TOKEN: Final = 0.5
+"""Seconds that a request's prompt takes, where nothing was measured."""
 _WARMUP_TOKENS: Final = 32
 _FIXED_LOOKUP: Final = "ngram-cache"
 """The n-gram mode whose sizes are built in."""
@@ -241,12 +243,15 @@ class Pace:
     """Plain tokens per second of all requests at once; speculating ones are taken to be as fast."""
     start: float = ASSUMED_START
     """Seconds from a server's start to its first request."""
+    first_token: float = ASSUMED_FIRST_TOKEN
+    """Seconds from a request to its first token."""
     measured: bool = False
     """Whether the speed was seen on this machine."""
 
     def seconds(self, lives: int, cells: int, requests: int) -> float:
         """So many server lives with so many cells of so many requests."""
-        each = (requests * self.tokens + WARMUP * min(self.tokens, _WARMUP_TOKENS)) / self.speed
+        decoded = requests * self.tokens + WARMUP * min(self.tokens, _WARMUP_TOKENS)
+        each = decoded / self.speed + (requests + WARMUP) * self.first_token
         return lives * self.start + cells * each
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
+from statistics import fmean
 from typing import Final
 
 from spectui.core.plain import counted, plain_line
@@ -218,21 +219,14 @@ class Sweeper:
         if speed is None:
             measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
         elif task.cell.setting == PLAIN:
-            measured = self._plain(task, speed, known, probed)
+            waited = collector.segment.bet().time_to_first_token_ms
+            measured = _plain(task, speed, known, probed, first_token_ms=waited)
             key = baseline.key_for(replace(server.plan, profile=profile), workload)
             self._remember(key, measured, collector)
         else:
             drafting = drafting_since(before, server.drafting)
             measured = replace(self._read(task.cell, profile, collector, drafting), requests=requests)
         await self._take(task.cell, measured)
-
-    def _plain(
-        self, task: Task, speed: SpeedEstimate, known: Measured | None, probed: ProbeResult
-    ) -> Measured:
-        """A baseline, with what was measured of it before."""
-        if known is not None and known.speed is not None:
-            speed = baseline.pooled(known.speed, speed)
-        return Measured(requests=task.requests, speed=speed, v=probed.v, v_error=probed.error)
 
     def _read(
         self, cell: Cell, profile: TuningProfile, collector: Collector, drafting: DraftTiming | None
@@ -254,6 +248,7 @@ class Sweeper:
         return Measured(
             requests=segment.requests,
             speed=segment.speed(),
+            first_token_ms=bet.time_to_first_token_ms,
             baseline=bet.baseline.value if bet.baseline else None,
             tokens_per_pass=bet.tokens_per_pass.value if bet.tokens_per_pass else None,
             drafted_per_pass=bet.drafted_per_pass,
@@ -319,13 +314,36 @@ class Sweeper:
     def _pace(self) -> Pace:
         """From what this sweep measured so far."""
         tokens = self._order.profile.traffic.max_tokens
-        speeds = [m.speed.aggregate.value for m in self._found.cells.values() if m.speed is not None]
+        cells = self._found.cells.values()
+        speeds = [m.speed.aggregate.value for m in cells if m.speed is not None]
+        waits = [m.first_token_ms / 1000 for m in cells if m.first_token_ms is not None]
         known = Pace(tokens=tokens)
         return Pace(
             tokens=tokens,
-            speed=sum(speeds) / len(speeds) if speeds else known.speed,
-            start=sum(self._starts) / len(self._starts) if self._starts else known.start,
+            speed=fmean(speeds) if speeds else known.speed,
+            start=fmean(self._starts) if self._starts else known.start,
+            first_token=fmean(waits) if waits else known.first_token,
         )
+
+
+def _plain(
+    task: Task,
+    speed: SpeedEstimate,
+    known: Measured | None,
+    probed: ProbeResult,
+    *,
+    first_token_ms: float | None,
+) -> Measured:
+    """A baseline, with what was measured of it before."""
+    if known is not None and known.speed is not None:
+        speed = baseline.pooled(known.speed, speed)
+    return Measured(
+        requests=task.requests,
+        speed=speed,
+        first_token_ms=first_token_ms,
+        v=probed.v,
+        v_error=probed.error,
+    )
 
 
 def _said(measured: Measured, ratio: Estimate | None) -> str:

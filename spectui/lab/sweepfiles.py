@@ -50,6 +50,8 @@ class Measured:
     server_seconds: float = 0.0
     """Seconds that a server process existed for it, its start included where this was its first cell."""
     speed: SpeedEstimate | None = None
+    first_token_ms: float | None = None
+    """Median over its requests."""
     tokens_per_pass: float | None = None
     drafted_per_pass: float | None = None
     acceptance_ratio: float | None = None

@@ -110,6 +110,6 @@ def test_a_setting_takes_the_place_of_the_profiles_bet() -> None:
 
 
 def test_pace_counts_starts_warm_up_and_requests() -> None:
-    pace = Pace(tokens=100, speed=50.0, start=3.0)
-    assert pace.seconds(2, 4, 10) == pytest.approx(2 * 3 + 4 * (10 * 100 + 32) / 50)
+    pace = Pace(tokens=100, speed=50.0, start=3.0, first_token=0.25)
+    assert pace.seconds(2, 4, 10) == pytest.approx(2 * 3 + 4 * ((10 * 100 + 32) / 50 + 11 * 0.25))
     assert pace.seconds(0, 0, 10) == 0

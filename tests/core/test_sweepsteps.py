@@ -206,7 +206,7 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
 def test_what_is_left_counts_only_what_is_unknown() -> None:
     grid, pace = (
         a_grid(ks=(1, 4), modes=("draft-simple", "ngram-simple")),
-        Pace(tokens=10, speed=10, start=100),
+        Pace(tokens=10, speed=10, start=100, first_token=0),
     )
     least, most = expected_seconds(grid, (), pace, REQUESTS)
     whole, short = REQUESTS + WARMUP, short_run(REQUESTS) + WARMUP

@@ -174,7 +174,7 @@ def test_several_temperatures_stand_apart() -> None:
 
 
 def test_the_plan_counts_starts_and_minutes() -> None:
-    data = plan_to_json(ORDER, Pace(tokens=100, speed=100.0, start=6.0))
+    data = plan_to_json(ORDER, Pace(tokens=100, speed=100.0, start=6.0, first_token=0.0))
     assert len(data["cells"]) == 10
     assert data["restarts"] == {"least": 4, "most": 6}
     assert data["minutes"]["most"] == pytest.approx((6 * 6 + 12 * (8 + 0.32)) / 60)
