@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, needs_draft_model
 from spectui.core.sweepplan import Grid, Pace
 from spectui.errors import UsageError
@@ -53,6 +54,10 @@ async def order_for(
             "or sweep --mode ngram-simple"
         )
     binary = await launcher.binary(profile)
+    offered = (await launcher.capabilities(binary)).modes
+    unknown = next((plain_line(mode, 40) for mode in modes if mode not in offered), None)
+    if unknown is not None:
+        raise UsageError(f"this llama-server offers no mode {unknown}: choose among {', '.join(offered)}")
     files = identities([str(binary), profile.server.model, *found])
     return SweepOrder(profile=profile, grid=grid, requests=requests, exhaustive=exhaustive, files=files)
 

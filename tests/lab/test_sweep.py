@@ -12,6 +12,7 @@ from spectui.core.snapshot import Estimate
 from spectui.errors import UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
+from spectui.lab.exporting import export, write
 from spectui.lab.launcher import Launcher
 from spectui.lab.sweep import Meter
 from spectui.lab.sweeporder import expected_pace, order_for
@@ -103,3 +104,26 @@ def test_the_pace_comes_from_a_baseline_of_this_model(tmp_path: Path) -> None:
     pace = expected_pace(profile, store)
     assert (pace.measured, pace.speed) == (True, 34.0)
     assert not expected_pace(profile.with_traffic(concurrency=4), store).measured
+
+
+@pytest.mark.parametrize("kind", ["shell", "preset", "llama-swap"])
+async def test_no_secret_is_exported(kind: str, server_binary: Path) -> None:
+    settings = ServerSettings(
+        binary=str(server_binary),
+        model="/m/t.gguf",
+        extra_args=("--api-key", "hunter2", "--no-mmap", "--hf-token=hunter2"),
+        api_key_env="MY_KEY",
+    )
+    launcher = Launcher(environ={"MY_KEY": "hunter2", "PATH": ""})
+    text = await export(kind, profile=TuningProfile(server=settings), found=None, launcher=launcher)
+    assert "/m/t.gguf" in text
+    assert "no-mmap" in text
+    assert "hunter2" not in text
+    assert "api-key" not in text
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
+        write(str(tmp_path / "missing" / "run.sh"), "exec true\n", executable=True)
+    with pytest.raises(UsageError, match="cannot be written"):
+        write(str(tmp_path), "exec true\n", executable=True)
