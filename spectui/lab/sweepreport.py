@@ -54,13 +54,13 @@ def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
     """The object of `spectui sweep --plan --json`: what would be measured, and how long that takes."""
     grid = order.grid
     sure = grid.settings if order.exhaustive else grid.certain
-    low, high = (
-        s / 60 for s in expected_seconds(grid, (), pace, order.requests, exhaustive=order.exhaustive)
-    )
+    least, most = expected_seconds(grid, (), pace, order.requests, exhaustive=order.exhaustive)
+    # The baseline may come again at the end.
+    most += pace.seconds(1, len(grid.conditions), order.requests)
     return {
         "cells": [_axes(cell) for cell in grid.cells],
-        "restarts": {"least": 1 + len(sure), "most": 1 + len(grid.settings)},
-        "minutes": {"least": low, "most": high},
+        "restarts": {"least": 1 + len(sure), "most": 2 + len(grid.settings)},
+        "minutes": {"least": least / 60, "most": most / 60},
         "tokens_per_second": pace.speed,
         "speed_source": "measured" if pace.measured else "assumed",
     }
