@@ -335,10 +335,13 @@ def _plain(
     first_token_ms: float | None,
 ) -> Measured:
     """A baseline, with what was measured of it before."""
+    drift = None
     if known is not None and known.speed is not None:
+        drift = speed.aggregate.value / known.speed.aggregate.value
         speed = baseline.pooled(known.speed, speed)
     return Measured(
         requests=task.requests,
+        drift=drift,
         speed=speed,
         first_token_ms=first_token_ms,
         v=probed.v,

@@ -64,6 +64,8 @@ class Measured:
     v: Mapping[int, float] = field(default_factory=dict)
     """V(n), beside a baseline."""
     v_error: Mapping[int, float] = field(default_factory=dict)
+    drift: float | None = None
+    """Speed of the second baseline over the first's, where there are two."""
     failure: str | None = None
     """Why there is nothing; untrusted text."""
 

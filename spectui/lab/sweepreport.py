@@ -14,6 +14,8 @@ from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
 _UNMEASURED: Final = "."
+_DRIFTED: Final = 0.1
+"""Change of the baseline, as a share, from which on it is said."""
 
 
 def name_of(condition: Condition, grid: Grid) -> str:
@@ -92,6 +94,11 @@ def sweep_table(data: dict[str, Any]) -> str:
         ]
         plain = number(base["tokens_per_second"], 1)
         lines += [f"{base['workload']}, T {base['temperature']:g}, without speculation {plain} tokens/s"]
+        if base["drift"] is not None and abs(base["drift"] - 1) > _DRIFTED:
+            lines.append(
+                f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, so nothing "
+                "is sure: repeat it when nothing else runs"
+            )
         for lookup in (False, True):
             part = [c for c in cells if (c["k"] is None) == lookup]
             if part:
@@ -186,6 +193,7 @@ def _baseline(found: Found, condition: Condition) -> dict[str, Any]:
         "tokens_per_second": speed.value if speed else None,
         "low": speed.low if speed else None,
         "high": speed.high if speed else None,
+        "drift": plain.drift if plain else None,
     }
 
 

@@ -156,6 +156,15 @@ def test_a_second_baseline_moves_every_speedup_and_prediction() -> None:
     assert by["code", "draft-simple", 2, None]["speedup_predicted"] == pytest.approx(1.15 / 1.25)
 
 
+@pytest.mark.parametrize(("drift", "said"), [(1.5, True), (0.7, True), (1.05, False), (None, False)])
+def test_a_machine_that_drifted_is_named(drift: float | None, said: bool) -> None:
+    found = a_sweep()
+    found.take(Cell(CODE, PLAIN), replace(plain(), requests=16, drift=drift))
+    data = sweep_to_json(found)
+    assert data["baselines"][0]["drift"] == drift
+    assert ("the machine drifted" in sweep_table(data)) == said
+
+
 def test_the_heat_map_marks_what_was_measured() -> None:
     text = sweep_table(sweep_to_json(a_sweep()))
     assert "draft-simple d.gguf  (1.30)  (1.15)  1.20" in text
