@@ -96,8 +96,8 @@ def sweep_table(data: dict[str, Any]) -> str:
         lines += [f"{base['workload']}, T {base['temperature']:g}, without speculation {plain} tokens/s"]
         if base["drift"] is not None and abs(base["drift"] - 1) > _DRIFTED:
             lines.append(
-                f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, so nothing "
-                "is sure: repeat it when nothing else runs"
+                f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, "
+                "so nothing is sure: repeat it when nothing else runs"
             )
         for lookup in (False, True):
             part = [c for c in cells if (c["k"] is None) == lookup]

@@ -215,3 +215,19 @@ def test_what_is_left_counts_only_what_is_unknown() -> None:
     assert expected_seconds(grid, (), pace, REQUESTS, exhaustive=True) == (most, most)
     everything = {*grid.cells, Cell(CODE, PLAIN)}
     assert expected_seconds(grid, everything, pace, REQUESTS) == (0, 0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+@pytest.mark.parametrize(("alpha", "peak"), [(0.3, 0.7), (0.6, 0.9), (0.6, 2.2), (0.85, 1.5)])
+def test_it_takes_at_most_a_third_of_measuring_everything(alpha: float, peak: float, noise: float) -> None:
+    grid = a_grid(workloads=("code", "json", "rewrite"), modes=("draft-simple", "ngram-simple"))
+    pace = Pace(tokens=200, speed=20.0, start=5.0)
+
+    def seconds(lives: list[Life]) -> float:
+        # A second baseline sends only what is new.
+        sent = [min(task.requests, REQUESTS) for life in lives for task in life.tasks]
+        return pace.seconds(len(lives), 0, 0) + sum(pace.seconds(0, 1, requests) for requests in sent)
+
+    adaptive = swept(grid, a_machine(alpha, peak=peak), noise=noise)
+    _, everything = expected_seconds(grid, (), pace, REQUESTS)
+    assert seconds(adaptive) <= everything / 3
