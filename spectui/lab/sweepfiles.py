@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -188,11 +188,6 @@ def identities(paths: Iterable[str | None]) -> tuple[FileIdentity, ...]:
             with suppress(OSError):
                 found.append(FileIdentity.of(path))
     return tuple(found)
-
-
-def grid_to_json(grid: Grid) -> dict[str, Any]:
-    """The axes of a grid."""
-    return {name: list(values) for name, values in asdict(grid).items()}
 
 
 def _all_cells(grid: Grid) -> Iterable[Cell]:
