@@ -39,6 +39,7 @@ from spectui.printing import (
     unwritten,
 )
 from spectui.profile_commands import profiles
+from spectui.sweep_commands import export, sweep
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
@@ -243,7 +244,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (profiles, history, ab, concurrency):
+for command in (profiles, history, ab, concurrency, sweep, export):
     cli.add_command(command)
 
 
@@ -255,7 +256,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as done:
         status = done.exit_code
     except click.ClickException as error:
-        say(f"spectui: {error.format_message()}")
+        # Click lists the choices of a missing option on lines of their own.
+        say(f"spectui: {' '.join(error.format_message().split())}")
         status = 2
     except SpectuiError as error:
         fail(error, status=2)

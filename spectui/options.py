@@ -52,6 +52,29 @@ class Numbers(click.ParamType[tuple[int, ...]]):
         return tuple(dict.fromkeys(numbers))
 
 
+class Reals(click.ParamType[tuple[float, ...]]):
+    """Comma-separated numbers in a range."""
+
+    name = "X,X,..."
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = low, high
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """The numbers in the order given, each once."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers, such as 0,0.5", param, ctx)
+        if not all(self._low <= n <= self._high for n in numbers):
+            self.fail(f"{value!r}: each number must be from {self._low:g} to {self._high:g}", param, ctx)
+        return tuple(dict.fromkeys(numbers))
+
+
 class Real(click.FloatRange):
     """A finite number in a range; NaN would pass every comparison."""
 

@@ -5,6 +5,7 @@ Measured means a second life of the same server with speculation off, on the sam
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 from collections.abc import Callable, Mapping
@@ -45,6 +46,22 @@ def given(tokens_per_second: float) -> Plain:
     """A baseline that the user states, without an error of its own."""
     speed = SpeedEstimate(per_stream=Estimate(value=tokens_per_second), streams=1.0, relative_error=None)
     return Plain(speed, "given")
+
+
+def pooled(first: SpeedEstimate, second: SpeedEstimate) -> SpeedEstimate:
+    """Two measurements of one plain speed as one: their geometric mean.
+
+    What they differ by is part of its error: half the difference is the standard error of a mean of two.
+    """
+    a, b = first.per_stream.value, second.per_stream.value
+    within = math.hypot(first.relative_error or 0.0, second.relative_error or 0.0) / 2
+    error = math.hypot(within, math.log(a / b) / 2)
+    value, spread = math.sqrt(a * b), math.exp(1.96 * error)
+    return SpeedEstimate(
+        per_stream=Estimate(value=value, low=value / spread, high=value * spread),
+        streams=(first.streams + second.streams) / 2,
+        relative_error=error,
+    )
 
 
 async def measure_plain(

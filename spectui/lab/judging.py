@@ -73,6 +73,7 @@ def predicted_curve(
     profile: TuningProfile,
     v: Mapping[int, float] | None = None,
     replicates: Sequence[Sequence[float]] = (),
+    lengths: Sequence[int] = speedup.CURVE_LENGTHS,
 ) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths, calibrated on what the running settings cost; empty where unknowable.
 
@@ -92,10 +93,11 @@ def predicted_curve(
             fitted.pass_cost,
             replicates=replicates,
             cost_error=_relative_error(bet.speedup_actual),
+            lengths=lengths,
         )
     price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
-    low = () if price is None else speedup.curve(shares, price)
-    high = textbook_curve(bet)
+    low = () if price is None else speedup.curve(shares, price, lengths)
+    high = textbook_curve(bet, lengths)
     if not high:
         return low
     now = profile.speculation.draft_length
@@ -105,10 +107,10 @@ def predicted_curve(
     )
 
 
-def textbook_curve(bet: BetView) -> tuple[CurvePoint, ...]:
+def textbook_curve(bet: BetView, lengths: Sequence[int] = speedup.CURVE_LENGTHS) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths with verification taken as free; empty where c is unknown."""
     shares = _shares(bet)
-    return speedup.curve(shares, bet.c) if shares and bet.c is not None else ()
+    return speedup.curve(shares, bet.c, lengths) if shares and bet.c is not None else ()
 
 
 def _shares(bet: BetView) -> list[float]:

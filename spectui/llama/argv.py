@@ -76,21 +76,34 @@ def ngram_flags(mode: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def build_argv(
-    profile: TuningProfile, caps: Capabilities, *, binary: str, port: int, host: str = "127.0.0.1"
+    profile: TuningProfile,
+    caps: Capabilities,
+    *,
+    binary: str,
+    port: int,
+    host: str = "127.0.0.1",
+    reports: bool = True,
 ) -> tuple[str, ...]:
     """The command line that launches this profile with this binary.
 
-    An option that stands in `extra_args` is left to them. Raises FlagError for a setting or mode that the binary
-    does not have, LaunchError (code model-missing or draft-model-missing) for a model that is not named.
+    reports: whether the server tells what spectui reads. An option that stands in `extra_args` is left to them.
+    Raises FlagError for a setting or mode that the binary does not have, LaunchError (code model-missing or
+    draft-model-missing) for a model that is not named.
     """
-    argv, problems = assemble(profile, caps, binary=binary, port=port, host=host)
+    argv, problems = assemble(profile, caps, binary=binary, port=port, host=host, reports=reports)
     for problem in problems:
         raise problem
     return argv
 
 
 def assemble(
-    profile: TuningProfile, caps: Capabilities, *, binary: str, port: int, host: str = "127.0.0.1"
+    profile: TuningProfile,
+    caps: Capabilities,
+    *,
+    binary: str,
+    port: int,
+    host: str = "127.0.0.1",
+    reports: bool = True,
 ) -> tuple[tuple[str, ...], tuple[FlagError | LaunchError, ...]]:
     """As `build_argv`, with all that is wrong instead of an exception, and the command line without that."""
     server, speculation = profile.server, profile.speculation
@@ -101,7 +114,8 @@ def assemble(
         _add_speculation(out, profile, caps)
     out.add("server.host", host, ("--host",))
     out.add("server.port", port, ("--port",))
-    _add_reports(out, caps)
+    if reports:
+        _add_reports(out, caps)
     return (binary, *out.arguments, *server.extra_args), tuple(out.problems)
 
 

@@ -166,6 +166,13 @@ class ResultStore:
         )
         return self._sweep_of(rows[0]) if rows else None
 
+    def sweep(self, sweep: int) -> Sweep:
+        """One sweep by its number, with its cells."""
+        rows = self._database.rows("SELECT * FROM sweep WHERE id = ?", (sweep,))
+        if not rows:
+            raise StoreError(f"no sweep has the number {sweep}; spectui sweep says a sweep's number")
+        return self._sweep_of(rows[0])
+
     def sweeps(self) -> tuple[Sweep, ...]:
         """Every sweep with its cells, the newest first."""
         return tuple(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -284,3 +285,17 @@ async def test_a_speed_that_cannot_be_kept_is_said_in_one_line(
     with pytest.raises(SpectuiError, match="cannot be remembered") as caught:
         baseline.remember(store, key, given(34.0), Segment(profile_of(model)))
     assert "\n" not in str(caught.value)
+
+
+def test_two_baselines_are_one_whose_error_holds_their_difference() -> None:
+    def speed(value: float, error: float | None) -> SpeedEstimate:
+        return SpeedEstimate(per_stream=Estimate(value=value), streams=1.0, relative_error=error)
+
+    same = baseline.pooled(speed(20.0, 0.02), speed(20.0, 0.02))
+    assert same.per_stream.value == pytest.approx(20.0)
+    assert same.relative_error == pytest.approx(0.02 / math.sqrt(2))
+    drifted = baseline.pooled(speed(40.0, 0.0), speed(10.0, None))
+    assert drifted.per_stream.value == pytest.approx(20.0)
+    assert drifted.relative_error == pytest.approx(math.log(4) / 2)
+    assert drifted.per_stream.low is not None
+    assert drifted.per_stream.low < 10

@@ -47,6 +47,11 @@ def test_off_on_a_current_server() -> None:
     )
 
 
+def test_a_command_for_others_reports_nothing() -> None:
+    argv = build_argv(profile(), CAPS["b10434"], binary="llama-server", port=8080, reports=False)
+    assert argv == ("llama-server", "-m", "t.gguf", "-np", "1", "--host", "127.0.0.1", "--port", "8080")
+
+
 def test_draft_on_a_current_server() -> None:
     settings = profile(mode="draft-simple", draft_model="d.gguf", draft_length=16)
     assert built(settings, CAPS["b10434"]) == (

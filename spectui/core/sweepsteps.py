@@ -1,0 +1,238 @@
+"""What a sweep measures next, from what is known so far: a pure function, so that it can stop anywhere and go on.
+
+One run with drafts of a fixed length predicts the other lengths, so those are measured only where the best may
+hide. Other settings are scattered first, in short runs, and refined around the best; only what leads is measured in
+full.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, anchor, by_life
+
+INDIFFERENT: Final = 0.02
+"""A setting that can gain no more than this, as a share, is not worth a server life: restarts differ by more."""
+_BEHIND: Final = 0.1
+"""A short run this far behind the best is not refined."""
+_LIFE_ERROR: Final = 0.015
+"""Standard error that each server life brings along, as a share of its speed."""
+_STEP_ERROR: Final = 0.02
+"""Standard error of a prediction per doubling or halving of the draft length."""
+_BEYOND: Final = 2.0
+"""How much larger that is for lengths beyond the one that ran, which continue its tail."""
+_SHORTEST: Final = 2
+_HOPELESS: Final = 0.8
+"""Where the best is this slow no drift of the machine hides a gain, and the baseline is not measured again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a cell yielded."""
+
+    requests: int
+    """Counted requests of its run."""
+    speedup: Estimate | None
+    """Over the baseline; None where it could not be measured."""
+    predicted: Mapping[int, Estimate] = field(default_factory=dict)
+    """Speedup at other draft lengths, with drafts of a fixed length only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A cell to be measured with so many requests."""
+
+    cell: Cell
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A server life and what it is for; never empty."""
+
+    setting: Setting
+    tasks: tuple[Task, ...]
+
+
+Outcomes = Mapping[Cell, Outcome]
+"""The longest run of each cell that was measured."""
+
+
+def short_run(requests: int) -> int:
+    """Requests that tell whether a setting is worth a whole run."""
+    return min(requests, max(_SHORTEST, requests // 4))
+
+
+def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = False) -> Life | None:
+    """The next server life; None when the best setting of each condition is settled.
+
+    requests: of a whole run; the baseline gets as many again at the end, for a machine drifts meanwhile. The answer
+    depends on nothing but the arguments.
+    """
+    sure = grid.settings if exhaustive else tuple(anchor(row) for row in grid.fixed)
+    for setting in (PLAIN, *sure):
+        if life := _life(setting, grid.conditions, known, requests):
+            return life
+    if exhaustive:
+        return _closing(grid, known, requests)
+    short = short_run(requests)
+    for family in grid.free:
+        for setting in family.scattered():
+            if life := _life(setting, grid.conditions, known, short):
+                return life
+    return (
+        _promising(grid, known, requests)
+        or _refining(grid, known, short)
+        or _final(grid, known, requests)
+        or _closing(grid, known, requests)
+    )
+
+
+def expected_seconds(
+    grid: Grid, known: Collection[Cell], pace: Pace, requests: int, *, exhaustive: bool = False
+) -> tuple[float, float]:
+    """What the cells that nothing is known of take: those that are measured for sure, and all of them in full."""
+    anchors = tuple(anchor(row) for row in grid.fixed)
+    most = _seconds((PLAIN, *grid.settings), grid, known, pace, requests)
+    if exhaustive:
+        return most, most
+    scattered = tuple(setting for family in grid.free for setting in family.scattered())
+    least = _seconds((PLAIN, *anchors), grid, known, pace, requests)
+    return least + _seconds(scattered, grid, known, pace, short_run(requests)), most
+
+
+def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate | None:
+    """A length's speedup by the run with the nearest other length; None where none predicts it.
+
+    The interval is that of the prediction, widened by how far the length is from the one that ran.
+    """
+    found = _nearest(cell, row, known)
+    if found is None:
+        return None
+    estimate, error = found
+    spread = math.exp(1.96 * error)
+    low, high = (estimate.value if edge is None else edge for edge in (estimate.low, estimate.high))
+    return Estimate(value=estimate.value, low=low / spread, high=high * spread)
+
+
+def best_known(condition: Condition, known: Outcomes) -> float:
+    """The largest speedup measured under a condition, at least that of the baseline."""
+    found = (o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None)
+    return max([1.0, *found])
+
+
+def _seconds(
+    settings: Iterable[Setting], grid: Grid, known: Collection[Cell], pace: Pace, requests: int
+) -> float:
+    cells = [Cell(condition, setting) for setting in settings for condition in grid.conditions]
+    missing = [cell for cell in cells if cell not in known]
+    return pace.seconds(len(by_life(missing)), len(missing), requests)
+
+
+def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, requests: int) -> Life | None:
+    cells = [Cell(condition, setting) for condition in conditions]
+    tasks = tuple(Task(c, requests) for c in cells if c not in known or known[c].requests < requests)
+    return Life(setting, tasks) if tasks else None
+
+
+def _nearest(cell: Cell, row: Sequence[Setting], known: Outcomes) -> tuple[Estimate, float] | None:
+    """The prediction with the least standard error, and that error as a share."""
+    k = cell.setting.k
+    best: tuple[Estimate, float] | None = None
+    for other in row:
+        outcome = known.get(Cell(cell.condition, other))
+        if k is None or other.k is None or other.k == k or outcome is None or k not in outcome.predicted:
+            continue
+        distance = abs(math.log2(k / other.k)) * (_BEYOND if k > other.k else 1.0)
+        error = math.hypot(_LIFE_ERROR, _STEP_ERROR * distance)
+        if best is None or error < best[1]:
+            best = outcome.predicted[k], error
+    return best
+
+
+def _promising(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+    """The unmeasured length that is predicted best among those that may beat the best known one.
+
+    Of the prediction's error only what it does not share with the run that it comes from counts: the baseline and
+    the prompts are the same. Lengths that are predicted to win get a whole run, others a short one.
+    """
+    wanted: dict[Setting, list[tuple[float, Task]]] = {}
+    for row in grid.fixed:
+        for condition in grid.conditions:
+            bar = best_known(condition, known) * (1 + INDIFFERENT)
+            for setting in row:
+                cell = Cell(condition, setting)
+                found = None if cell in known else _nearest(cell, row, known)
+                if found is not None and found[0].value * math.exp(1.96 * found[1]) >= bar:
+                    ahead = found[0].value / bar
+                    task = Task(cell, requests if ahead >= 1 else short_run(requests))
+                    wanted.setdefault(setting, []).append((ahead, task))
+    if not wanted:
+        return None
+    first = max(wanted, key=lambda setting: max(ahead for ahead, _ in wanted[setting]))
+    return Life(first, tuple(task for _, task in wanted[first]))
+
+
+def _refining(grid: Grid, known: Outcomes, short: int) -> Life | None:
+    """The first unmeasured neighbour of a family's best setting, where that is not clearly behind."""
+    wanted: dict[Setting, list[Task]] = {}
+    for family in grid.free:
+        for condition in grid.conditions:
+            lead = _leader(family, condition, known)
+            if lead is None or lead[1] * (1 + _BEHIND) < best_known(condition, known):
+                continue
+            for setting in family.neighbours(lead[0]):
+                cell = Cell(condition, setting)
+                if cell not in known:
+                    wanted.setdefault(setting, []).append(Task(cell, short))
+    if not wanted:
+        return None
+    first = max(wanted, key=lambda setting: len(wanted[setting]))
+    return Life(first, tuple(wanted[first]))
+
+
+def _leader(family: Family, condition: Condition, known: Outcomes) -> tuple[Setting, float] | None:
+    found = [
+        (setting, outcome.speedup.value)
+        for setting in family.settings
+        if (outcome := known.get(Cell(condition, setting))) is not None and outcome.speedup is not None
+    ]
+    return max(found, key=lambda each: each[1], default=None)
+
+
+def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+    """A whole run for what leads after a short one, unless a setting with a whole run is as good."""
+    wanted: dict[Setting, list[Task]] = {}
+    for condition in grid.conditions:
+        cells = {c: o for c, o in known.items() if c.condition == condition and c.setting != PLAIN}
+        whole = [o.speedup.value for o in cells.values() if o.speedup is not None and o.requests >= requests]
+        bar = max([1.0, *whole]) * (1 + INDIFFERENT)
+        ahead = [
+            (o.speedup.value, c)
+            for c, o in cells.items()
+            if o.speedup is not None and o.requests < requests and o.speedup.value > bar
+        ]
+        if ahead:
+            _, cell = max(ahead, key=lambda each: each[0])
+            wanted.setdefault(cell.setting, []).append(Task(cell, requests))
+    if not wanted:
+        return None
+    first = max(wanted, key=lambda setting: len(wanted[setting]))
+    return Life(first, tuple(wanted[first]))
+
+
+def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+    """The baseline again, where the decision depends on it."""
+    tasks = []
+    for condition in grid.conditions:
+        cell = Cell(condition, PLAIN)
+        found = [
+            o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None
+        ]
+        if max(found, default=0.0) >= _HOPELESS and known[cell].requests < 2 * requests:
+            tasks.append(Task(cell, 2 * requests))
+    return Life(PLAIN, tuple(tasks)) if tasks else None

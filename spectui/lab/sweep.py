@@ -1,0 +1,360 @@
+"""A sweep: server lives, one setting each, that measure cells until the best setting of each condition is settled.
+
+What comes next is decided in `core.sweepsteps` from what is known, and each finished cell is kept at once, so that
+a sweep that was stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from statistics import fmean
+from typing import Final
+
+from spectui.core.plain import counted, plain_line
+from spectui.core.profile import TuningProfile
+from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
+from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
+from spectui.errors import ServerError, SpectuiError, StoreError, UsageError
+from spectui.lab import baseline
+from spectui.lab.baseline import Plain
+from spectui.lab.collect import Collector
+from spectui.lab.judging import predicted_curve, with_costs
+from spectui.lab.launcher import Launcher
+from spectui.lab.probe import ProbeResult, probe, probe_points
+from spectui.lab.server import LaunchedServer
+from spectui.lab.sweepfiles import (
+    REST,
+    Found,
+    Measured,
+    SweepOrder,
+    found_of,
+    plan_of,
+    stored,
+    stored_key,
+)
+from spectui.lab.sweepreport import name_of
+from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.store.baselines import BaselineKey, BaselineStore
+from spectui.store.records import Sweep, SweepState
+from spectui.store.results import ResultStore
+
+_REPLICATES: Final = 200
+
+
+class Meter:
+    """Seconds in which a server process existed; what was taken is not counted again."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: float | None = None
+        self._kept = 0.0
+
+    def begin(self) -> None:
+        """A server starts."""
+        self._since = self._clock()
+
+    def end(self) -> None:
+        """It is gone."""
+        if self._since is not None:
+            self._kept += self._clock() - self._since
+        self._since = None
+
+    def take(self) -> float:
+        """Seconds since they were taken last."""
+        if self._since is not None:
+            now = self._clock()
+            self._kept += now - self._since
+            self._since = now
+        taken, self._kept = self._kept, 0.0
+        return taken
+
+
+class Sweeper:
+    """Sweeps one order; owns at most one server at a time."""
+
+    def __init__(
+        self,
+        order: SweepOrder,
+        *,
+        launcher: Launcher,
+        results: ResultStore,
+        baselines: BaselineStore,
+        progress: Callable[[str], None],
+        clock: Callable[[], float] = time.perf_counter,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._order = order
+        self._launcher = launcher
+        self._results = results
+        self._baselines = baselines
+        self._progress = progress
+        self._clock = clock
+        self._wall = wall
+        self._meter = Meter(clock)
+        self._found = Found(order=order)
+        self._starts: list[float] = []
+
+    async def run(
+        self, *, budget: float | None = None, fresh: bool = False, number: int | None = None
+    ) -> Found:
+        """Sweep until everything is settled or the budget, in seconds, is used up.
+
+        The sweep of that number, or an unfinished one of the same order, is resumed unless `fresh`. Raises
+        SpectuiError for a setting that the binary does not take, before anything is started or kept, and when the
+        server does not even run without speculation.
+        """
+        await self._check()
+        await self._begin(fresh=fresh, number=number)
+        state: SweepState = "stopped"
+        limit = asyncio.timeout(budget)
+        try:
+            async with limit:
+                while life := self._next():
+                    await self._live(life)
+            state, self._found.finished = "done", True
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self._progress("the budget is used up: here is what is known; the same command goes on")
+        finally:
+            await self._end(state)
+        return self._found
+
+    def _next(self) -> Life | None:
+        order = self._order
+        return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
+
+    async def _check(self) -> None:
+        """Have every kind of setting planned before anything is written or started. Raises SpectuiError."""
+        grid = self._order.grid
+        kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
+        for setting in (PLAIN, *kinds):
+            await self._launcher.plan(setting.applied_to(self._order.profile))
+
+    async def _begin(self, *, fresh: bool, number: int | None) -> None:
+        """Find the sweep to go on with, or begin one; a store that cannot be used costs only the keeping."""
+        plan = plan_of(self._order)
+        known: Sweep | None = None
+        try:
+            if number is not None:
+                known = await asyncio.to_thread(self._results.sweep, number)
+            elif not fresh:
+                known = await asyncio.to_thread(self._results.unfinished_sweep, plan)
+            if known is None:
+                self._found.number = await asyncio.to_thread(self._results.begin_sweep, plan, at=self._wall())
+                self._progress(f"sweep {self._found.number}: {self._left()}")
+                return
+        except StoreError as error:
+            self._progress(f"this sweep is not kept: {error}")
+            return
+        kept = found_of(known)
+        self._found.number, self._found.cells = kept.number, kept.cells
+        self._found.server_seconds = kept.server_seconds
+        self._progress(f"resuming sweep {known.id}: {counted(len(kept.cells), 'cell')} known; {self._left()}")
+
+    async def _end(self, state: SweepState) -> None:
+        rest = Measured(requests=0, server_seconds=self._meter.take())
+        self._found.server_seconds += rest.server_seconds
+        number = self._found.number
+        if number is None:
+            return
+        with suppress(StoreError):
+            key = f"{REST} {self._wall():.3f} requests=0"
+            await asyncio.to_thread(self._results.put_cell, number, key, stored(rest), at=self._wall())
+            await asyncio.to_thread(self._results.end_sweep, number, state, at=self._wall())
+
+    async def _live(self, life: Life) -> None:
+        """One server life with its cells; a setting whose server fails is noted and left."""
+        plan = await self._launcher.plan(life.setting.applied_to(self._order.profile))
+        server = LaunchedServer(plan)
+        self._progress(f"starting {plan.command}")
+        self._meter.begin()
+        left = list(life.tasks)
+        begun = self._clock()
+        try:
+            await server.start()
+            self._starts.append(self._clock() - begun)
+            if life.setting != PLAIN and server.speculating is False:
+                reason = next((f.text for f in server.failures), "the server does not speculate")
+                raise ServerError(reason)
+            probed = await self._probe(server) if life.setting == PLAIN else ProbeResult()
+            while left:
+                await self._cell(server, left[0], probed)
+                left.pop(0)
+        except SpectuiError as error:
+            if life.setting == PLAIN:
+                raise await server.explain(error) from error
+            text = str(await server.explain(error))
+            for task in left:
+                await self._take(task.cell, Measured(requests=task.requests, failure=text))
+        finally:
+            try:
+                await server.stop()
+            finally:
+                self._meter.end()
+
+    async def _cell(self, server: LaunchedServer, task: Task, probed: ProbeResult) -> None:
+        condition = task.cell.condition
+        slots = server.plan.profile.traffic.concurrency
+        profile = server.plan.profile.with_sampling(temperature=condition.temperature)
+        profile = profile.with_traffic(workload=condition.workload, warmup=max(WARMUP, slots))
+        workload = load_workload(profile.traffic)
+        before = server.drafting
+        collector = Collector(profile, rereads=server.rereads)
+        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        # Slots that wait for company say nothing about a full house.
+        known = self._found.plain(condition) if task.cell.setting == PLAIN else None
+        requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
+        await collector.send(server, prompts, requests=requests)
+        speed = collector.segment.speed()
+        if speed is None and task.cell.setting == PLAIN:
+            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+        if speed is None:
+            measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
+        elif task.cell.setting == PLAIN:
+            waited = collector.segment.bet().time_to_first_token_ms
+            measured = _plain(task, speed, known, probed, first_token_ms=waited)
+            key = baseline.key_for(replace(server.plan, profile=profile), workload)
+            self._remember(key, measured, collector)
+        else:
+            drafting = drafting_since(before, server.drafting)
+            measured = replace(self._read(task.cell, profile, collector, drafting), requests=requests)
+        await self._take(task.cell, measured)
+
+    def _read(
+        self, cell: Cell, profile: TuningProfile, collector: Collector, drafting: DraftTiming | None
+    ) -> Measured:
+        """What a cell yielded against its baseline, with what it predicts for other lengths."""
+        plain, segment = self._found.plain(cell.condition), collector.segment
+        bet = segment.bet(
+            baseline=plain.speed if plain else None, baseline_source="measured", drafting=drafting
+        )
+        v = plain.v if plain else {}
+        bet = with_costs(bet, v, plain.v_error if plain else {})
+        curve = predicted_curve(
+            bet,
+            profile,
+            v,
+            segment.survival_replicates(_REPLICATES, Random(1)),  # noqa: S311  reproducible, no secret
+            lengths=self._order.grid.ks,
+        )
+        return Measured(
+            requests=segment.requests,
+            speed=segment.speed(),
+            first_token_ms=bet.time_to_first_token_ms,
+            baseline=bet.baseline.value if bet.baseline else None,
+            tokens_per_pass=bet.tokens_per_pass.value if bet.tokens_per_pass else None,
+            drafted_per_pass=bet.drafted_per_pass,
+            acceptance_ratio=bet.acceptance_ratio,
+            speedup_predicted=bet.speedup_predicted,
+            predicted={p.draft_length: Estimate(value=p.speedup, low=p.low, high=p.high) for p in curve},
+        )
+
+    def _remember(self, key: BaselineKey, measured: Measured, collector: Collector) -> None:
+        if measured.speed is None:
+            return
+        plain = Plain(measured.speed, "measured", measured.v, measured.v_error)
+        try:
+            baseline.remember(self._baselines, key, plain, collector.segment)
+        except SpectuiError as error:
+            self._progress(str(error))
+
+    async def _probe(self, server: LaunchedServer) -> ProbeResult:
+        """V(n), once: it does not depend on the prompts. A resumed sweep has it already."""
+        known = next((m for m in self._found.cells.values() if m.v), None)
+        if known is not None:
+            return ProbeResult(v=dict(known.v), error=dict(known.v_error))
+        self._progress("probing what verification costs")
+        longest = max(self._order.grid.ks) if self._order.grid.fixed else 1
+        points = {*probe_points(server.plan.profile.with_speculation(draft_length=longest)), longest + 1}
+        try:
+            return await probe(server.client, sorted(points))
+        except ServerError as error:
+            self._progress(str(error))
+            return ProbeResult()
+
+    async def _take(self, cell: Cell, measured: Measured) -> None:
+        """Keep a finished run at once, and say how far the sweep is."""
+        measured = replace(measured, server_seconds=self._meter.take())
+        self._found.take(cell, measured)
+        number = self._found.number
+        if number is not None:
+            try:
+                key = stored_key(cell, measured)
+                await asyncio.to_thread(
+                    self._results.put_cell, number, key, stored(measured), at=self._wall()
+                )
+            except StoreError as error:
+                self._found.number = None
+                self._progress(f"this sweep is not kept: {error}")
+        where = name_of(cell.condition, self._order.grid)
+        self._progress(
+            f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
+        )
+
+    def _left(self) -> str:
+        """Cells done and the time that is left, for a line of progress."""
+        order = self._order
+        grid = order.grid
+        done = sum(cell.setting != PLAIN for cell in self._found.cells)
+        seconds = expected_seconds(
+            grid, self._found.cells, self._pace(), order.requests, exhaustive=order.exhaustive
+        )
+        low, high = (f"{each / 60:.0f}" for each in seconds)
+        several = high if low == high else f"{low} to {high}"
+        return f"{done} of at most {len(grid.cells)} cells, about {several} min left"
+
+    def _pace(self) -> Pace:
+        """From what this sweep measured so far."""
+        tokens = self._order.profile.traffic.max_tokens
+        cells = self._found.cells.values()
+        speeds = [m.speed.aggregate.value for m in cells if m.speed is not None]
+        waits = [m.first_token_ms / 1000 for m in cells if m.first_token_ms is not None]
+        known = Pace(tokens=tokens)
+        return Pace(
+            tokens=tokens,
+            speed=fmean(speeds) if speeds else known.speed,
+            start=fmean(self._starts) if self._starts else known.start,
+            first_token=fmean(waits) if waits else known.first_token,
+        )
+
+
+def _plain(
+    task: Task,
+    speed: SpeedEstimate,
+    known: Measured | None,
+    probed: ProbeResult,
+    *,
+    first_token_ms: float | None,
+) -> Measured:
+    """A baseline, with what was measured of it before."""
+    drift = None
+    if known is not None and known.speed is not None:
+        drift = speed.aggregate.value / known.speed.aggregate.value
+        speed = baseline.pooled(known.speed, speed)
+    return Measured(
+        requests=task.requests,
+        drift=drift,
+        speed=speed,
+        first_token_ms=first_token_ms,
+        v=probed.v,
+        v_error=probed.error,
+    )
+
+
+def _said(measured: Measured, ratio: Estimate | None) -> str:
+    """The result of a cell in a few words. ratio: over its baseline."""
+    if measured.failure is not None:
+        return f"failed: {plain_line(measured.failure, 120)}"
+    speed = f"{measured.speed.aggregate.value:.1f} tokens/s" if measured.speed else "no speed"
+    if ratio is None:
+        return speed
+    span = "" if ratio.low is None or ratio.high is None else f" ({ratio.low:.2f} to {ratio.high:.2f})"
+    return f"{speed}, {ratio.value:.2f}x{span}"

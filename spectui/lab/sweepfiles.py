@@ -1,0 +1,202 @@
+"""Sweeps as they are kept: an order as the plan in the results store and back, and what a cell yielded.
+
+Apart from the measuring, so that export and the report read a kept sweep without a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from spectui.core.profile import TuningProfile
+from spectui.core.secrets import without_secrets
+from spectui.core.segment import SpeedEstimate, speedup_over
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
+from spectui.core.sweepsteps import Outcome
+from spectui.errors import StoreError
+from spectui.store.baselines import FileIdentity
+from spectui.store.records import Sweep
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+REST: Final = "rest"
+"""Key of the server seconds that belong to no cell: a sweep's last server on its way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOrder:
+    """What to sweep. requests: counted requests of a whole run of a cell."""
+
+    profile: TuningProfile
+    """The server, and whatever the grid leaves open; its traffic gives the length of answers."""
+    grid: Grid
+    requests: int
+    exhaustive: bool = False
+    files: tuple[FileIdentity, ...] = ()
+    """The binary and the models: others make another sweep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one run of a cell yielded; unknown is None."""
+
+    requests: int
+    """Counted requests."""
+    server_seconds: float = 0.0
+    """Seconds that a server process existed for it, its start included where this was its first cell."""
+    speed: SpeedEstimate | None = None
+    first_token_ms: float | None = None
+    """Median over its requests."""
+    tokens_per_pass: float | None = None
+    drafted_per_pass: float | None = None
+    acceptance_ratio: float | None = None
+    speedup_predicted: float | None = None
+    """By this run's own costs, over `baseline`."""
+    predicted: Mapping[int, Estimate] = field(default_factory=dict)
+    """Speedup at the grid's other draft lengths, over `baseline`."""
+    baseline: float | None = None
+    """Plain tokens per second at that time, over all streams."""
+    v: Mapping[int, float] = field(default_factory=dict)
+    """V(n), beside a baseline."""
+    v_error: Mapping[int, float] = field(default_factory=dict)
+    drift: float | None = None
+    """Speed of the second baseline over the first's, where there are two."""
+    failure: str | None = None
+    """Why there is nothing; untrusted text."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """All that is known of a sweep."""
+
+    order: SweepOrder
+    number: int | None = None
+    """In the results store; None where it cannot be kept."""
+    finished: bool = False
+    cells: dict[Cell, Measured] = field(default_factory=dict)
+    """The longest run of each cell, baselines included."""
+    server_seconds: float = 0.0
+
+    def take(self, cell: Cell, measured: Measured) -> None:
+        """Add a finished run."""
+        self.server_seconds += measured.server_seconds
+        known = self.cells.get(cell)
+        if known is None or known.requests <= measured.requests:
+            self.cells[cell] = measured
+
+    @property
+    def outcomes(self) -> dict[Cell, Outcome]:
+        """What deciding the next step takes."""
+        return {
+            cell: Outcome(
+                requests=measured.requests,
+                speedup=self.speedup(cell),
+                predicted=self._predicted(cell, measured),
+            )
+            for cell, measured in self.cells.items()
+        }
+
+    def speedup(self, cell: Cell) -> Estimate | None:
+        """Over all that is known of the baseline by now; None for the baseline itself."""
+        measured, plain = self.cells.get(cell), self.plain(cell.condition)
+        if measured is None or plain is None or cell.setting == PLAIN:
+            return None
+        one, other = measured.speed, plain.speed
+        return speedup_over(one, other) if one and other else None
+
+    def speedup_predicted(self, cell: Cell) -> float | None:
+        """A measured cell's speedup by its own costs."""
+        measured = self.cells.get(cell)
+        if measured is None or measured.speedup_predicted is None:
+            return None
+        return measured.speedup_predicted * self._rebased(cell, measured)
+
+    def _predicted(self, cell: Cell, measured: Measured) -> dict[int, Estimate]:
+        by = self._rebased(cell, measured)
+        return {
+            k: Estimate(
+                value=e.value * by,
+                low=None if e.low is None else e.low * by,
+                high=None if e.high is None else e.high * by,
+            )
+            for k, e in measured.predicted.items()
+        }
+
+    def _rebased(self, cell: Cell, measured: Measured) -> float:
+        """The baseline that a cell was measured against over what is known of it by now."""
+        plain = self.plain(cell.condition)
+        if measured.baseline is None or plain is None or plain.speed is None:
+            return 1.0
+        return measured.baseline / plain.speed.aggregate.value
+
+    def plain(self, condition: Condition) -> Measured | None:
+        """The baseline of a condition."""
+        return self.cells.get(Cell(condition, PLAIN))
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """What failed, by the cell's key."""
+        return {c.key: m.failure for c, m in self.cells.items() if m.failure is not None}
+
+
+def plan_of(order: SweepOrder) -> dict[str, Any]:
+    """The order as the store keeps it, without secrets; equal plans measure the same."""
+    server = order.profile.server
+    profile = order.profile.with_server(extra_args=without_secrets(server.extra_args))
+    plan: dict[str, Any] = _adapter(SweepOrder).dump_python(replace(order, profile=profile), mode="json")
+    return plan
+
+
+def found_of(sweep: Sweep) -> Found:
+    """A kept sweep. Raises StoreError for one that another version of spectui wrote."""
+    try:
+        order: SweepOrder = _adapter(SweepOrder).validate_python(sweep.plan)
+        found = Found(order=order, number=sweep.id, finished=sweep.state == "done")
+        cells = {cell.key: cell for cell in _all_cells(order.grid)}
+        for kept in sweep.cells:
+            name, _, _ = kept.key.rpartition(" requests=")
+            measured: Measured = _adapter(Measured).validate_python(kept.result)
+            if name in cells:
+                found.take(cells[name], measured)
+            else:
+                found.server_seconds += measured.server_seconds
+    except ValueError as error:
+        raise StoreError(f"sweep {sweep.id} cannot be understood: it was kept by another version") from error
+    return found
+
+
+def stored_key(cell: Cell, measured: Measured) -> str:
+    """Key of one run of a cell: a short run and a whole one are both kept."""
+    return f"{cell.key} requests={measured.requests}"
+
+
+def stored(measured: Measured) -> dict[str, Any]:
+    """A run as JSON values."""
+    values: dict[str, Any] = _adapter(Measured).dump_python(measured, mode="json")
+    return values
+
+
+def identities(paths: Iterable[str | None]) -> tuple[FileIdentity, ...]:
+    """The files that are there."""
+    found = []
+    for path in paths:
+        if path is not None:
+            with suppress(OSError):
+                found.append(FileIdentity.of(path))
+    return tuple(found)
+
+
+def _all_cells(grid: Grid) -> Iterable[Cell]:
+    return (*grid.cells, *(Cell(condition, PLAIN) for condition in grid.conditions))
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  not needed for the first frame
+
+    return TypeAdapter(kind)

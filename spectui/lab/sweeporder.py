@@ -1,0 +1,85 @@
+"""What the user asked for -> an order that can be swept, and how long that may take.
+
+Apart from the sweep itself, which needs a server; `--plan` needs none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from spectui.core.plain import plain_line
+from spectui.core.profile import OFF, TuningProfile, needs_draft_model
+from spectui.core.sweepplan import Grid, Pace
+from spectui.errors import UsageError
+from spectui.lab.launcher import Launcher
+from spectui.lab.sweepfiles import SweepOrder, identities
+from spectui.store.baselines import BaselineStore
+
+_USUAL_DRAFT: Final = "draft-simple"
+_USUAL_NGRAM: Final = "ngram-simple"
+
+
+async def order_for(
+    profile: TuningProfile,
+    launcher: Launcher,
+    *,
+    modes: tuple[str, ...] | None = None,
+    temperatures: tuple[float, ...] | None = None,
+    drafts: tuple[str, ...] = (),
+    requests: int,
+    exhaustive: bool = False,
+    **axes: tuple[Any, ...],
+) -> SweepOrder:
+    """The order of these axes, those left out from the profile. Raises UsageError, BinaryError."""
+    if profile.attached:
+        raise UsageError(
+            "a sweep restarts its server, so it takes a profile that starts one, not the address of a server"
+        )
+    speculation = profile.speculation
+    named = drafts or ((speculation.draft_model,) if speculation.draft_model else ())
+    found = tuple(dict.fromkeys(map(_absolute, named)))
+    if modes is None:
+        modes = await _modes_for(profile, launcher, drafts=bool(found))
+    grid = Grid(
+        modes=modes,
+        drafts=found,
+        temperatures=temperatures or (profile.sampling.temperature,),
+        **axes,
+    )
+    lost = [mode for mode in modes if needs_draft_model(mode) and not found]
+    if lost or not grid.settings:
+        raise UsageError(
+            f"{lost[0] if lost else 'a sweep'} needs a draft model: set speculation.draft_model, give --draft, "
+            "or sweep --mode ngram-simple"
+        )
+    binary = await launcher.binary(profile)
+    offered = (await launcher.capabilities(binary)).modes
+    unknown = next((plain_line(mode, 40) for mode in modes if mode not in offered), None)
+    if unknown is not None:
+        raise UsageError(f"this llama-server offers no mode {unknown}: choose among {', '.join(offered)}")
+    files = identities([str(binary), profile.server.model, *found])
+    return SweepOrder(profile=profile, grid=grid, requests=requests, exhaustive=exhaustive, files=files)
+
+
+def expected_pace(profile: TuningProfile, baselines: BaselineStore) -> Pace:
+    """The pace of the newest baseline that was measured with this model on this machine, or an assumed one."""
+    tokens = profile.traffic.max_tokens
+    model = {f.path for f in identities([profile.server.model])}
+    for key, known in baselines.all():
+        if key.model.path in model and key.concurrency == profile.traffic.concurrency:
+            return Pace(tokens=tokens, speed=known.tokens_per_second * known.streams, measured=True)
+    return Pace(tokens=tokens)
+
+
+def _absolute(path: str) -> str:
+    """A sweep may be resumed from another folder."""
+    return str(Path(path).expanduser().resolve())
+
+
+async def _modes_for(profile: TuningProfile, launcher: Launcher, *, drafts: bool) -> tuple[str, ...]:
+    """The modes that are worth sweeping: the profile's own, its draft's, and n-grams, which take no model."""
+    mode = profile.speculation.mode
+    offered = (await launcher.capabilities(await launcher.binary(profile))).modes
+    wanted = [mode] if mode != OFF else [_USUAL_DRAFT] if drafts else []
+    return tuple(dict.fromkeys([*wanted, *([_USUAL_NGRAM] if _USUAL_NGRAM in offered else [])]))

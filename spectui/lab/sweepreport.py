@@ -1,0 +1,253 @@
+"""A sweep as the headless contract's object, and for people: a heat map per condition and a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from spectui.core.plain import counted, plain_line
+from spectui.core.recommend import Candidate, Recommendation, recommend
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
+from spectui.core.sweepsteps import INDIFFERENT, expected_seconds, predicted
+from spectui.lab.sweepfiles import Found, SweepOrder
+from spectui.lab.tables import UNKNOWN, columns, number
+
+_UNMEASURED: Final = "."
+_DRIFTED: Final = 0.1
+"""Change of the baseline, as a share, from which on it is said."""
+
+
+def name_of(condition: Condition, grid: Grid) -> str:
+    """The workload, with the temperature where several are swept."""
+    if len(grid.temperatures) == 1:
+        return condition.workload
+    return f"{condition.workload} T={condition.temperature:g}"
+
+
+def forecast(found: Found, cell: Cell) -> Estimate | None:
+    """The speedup of a cell as other cells predict it; None where they cannot."""
+    row = next((row for row in found.order.grid.fixed if cell.setting in row), None)
+    return None if row is None else predicted(cell, row, found.outcomes)
+
+
+def recommendations(found: Found) -> dict[Condition, Recommendation | None]:
+    """What to use under each condition; None where not even the baseline is known."""
+    return {c: _recommended(found, c) for c in found.order.grid.conditions}
+
+
+def sweep_to_json(found: Found) -> dict[str, Any]:
+    """The object of `spectui sweep --json`; unknown is null."""
+    grid = found.order.grid
+    return {
+        "sweep": found.number,
+        "finished": found.finished,
+        "cells": [_cell(found, cell) for cell in grid.cells],
+        "baselines": [_baseline(found, condition) for condition in grid.conditions],
+        "recommendation": {
+            name_of(condition, grid): None if best is None else _recommendation(best)
+            for condition, best in recommendations(found).items()
+        },
+        "server_seconds": found.server_seconds,
+    }
+
+
+def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
+    """The object of `spectui sweep --plan --json`: what would be measured, and how long that takes."""
+    grid = order.grid
+    sure = grid.settings if order.exhaustive else grid.certain
+    least, most = expected_seconds(grid, (), pace, order.requests, exhaustive=order.exhaustive)
+    # The baseline may come again at the end.
+    most += pace.seconds(1, len(grid.conditions), order.requests)
+    return {
+        "cells": [_axes(cell) for cell in grid.cells],
+        "restarts": {"least": 1 + len(sure), "most": 2 + len(grid.settings)},
+        "minutes": {"least": least / 60, "most": most / 60},
+        "tokens_per_second": pace.speed,
+        "speed_source": "measured" if pace.measured else "assumed",
+    }
+
+
+def plan_table(data: dict[str, Any]) -> str:
+    """The same for people."""
+    head = ("workload", "T", "mode", "draft", "k", "p_min", "lookup", "length")
+    rows = [
+        (*(_text(cell[name]) for name in _AXES[:3]), _file(cell["draft"]), *map(_text, _numbers(cell)))
+        for cell in data["cells"]
+    ]
+    starts, minutes = data["restarts"], data["minutes"]
+    summary = (
+        f"{counted(len(rows), 'cell')}, {_span(starts, '{:.0f}')} server starts, "
+        f"about {_span(minutes, '{:.1f}')} min at {data['tokens_per_second']:.1f} tokens/s ({data['speed_source']})"
+    )
+    return f"{columns(head, rows)}\n{summary}"
+
+
+def sweep_table(data: dict[str, Any]) -> str:
+    """A heat map per condition, measured plain and predicted in brackets, then what to use."""
+    lines: list[str] = []
+    for base in data["baselines"]:
+        cells = [
+            c
+            for c in data["cells"]
+            if (c["workload"], c["temperature"]) == (base["workload"], base["temperature"])
+        ]
+        plain = number(base["tokens_per_second"], 1)
+        lines += [f"{base['workload']}, T {base['temperature']:g}, without speculation {plain} tokens/s"]
+        if base["drift"] is not None and abs(base["drift"] - 1) > _DRIFTED:
+            lines.append(
+                f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, "
+                "so nothing is sure: repeat it when nothing else runs"
+            )
+        for lookup in (False, True):
+            part = [c for c in cells if (c["k"] is None) == lookup]
+            if part:
+                lines.append(_map(part, "ngram_length" if lookup else "k"))
+        lines.append("")
+    lines += [sentence(name, best) for name, best in data["recommendation"].items()]
+    seconds = data["server_seconds"]
+    state = "" if data["finished"] else ", unfinished: the same command goes on"
+    lines.append(f"sweep {_text(data['sweep'])}: servers ran for {seconds:.0f} s{state}")
+    return "\n".join(lines)
+
+
+def sentence(name: str, best: Mapping[str, Any] | None) -> str:
+    """A recommendation in one sentence."""
+    if best is None:
+        return f"{name}: nothing is known yet"
+    if best["mode"] == PLAIN.mode:
+        return f"{name}: leave speculation off, nothing wins by 5 % for sure"
+    how = "" if best["measured"] else ", predicted"
+    gain = f"{best['speedup']:.2f}x ({best['low']:.2f} to {best['high']:.2f}{how})"
+    return f"{name}: use {label_of(best)}: {gain}"
+
+
+def _recommended(found: Found, condition: Condition) -> Recommendation | None:
+    if found.plain(condition) is None:
+        return None
+    runs = {
+        cell.setting: (found.speedup(cell), measured.requests >= found.order.requests)
+        for cell, measured in found.cells.items()
+        if cell.condition == condition
+    }
+    bar = max((s.value for s, whole in runs.values() if s is not None and whole), default=0.0)
+    candidates = [
+        Candidate(setting, speedup, measured=True)
+        for setting, (speedup, whole) in runs.items()
+        if speedup is not None and (whole or speedup.value > bar * (1 + INDIFFERENT))
+    ]
+    for setting in found.order.grid.settings:
+        cell = Cell(condition, setting)
+        if cell not in found.cells and (guess := forecast(found, cell)) is not None:
+            candidates.append(Candidate(setting, guess, measured=False))
+    return recommend(candidates)
+
+
+_AXES: Final = ("workload", "temperature", "mode", "draft", "k", "p_min", "ngram_lookup", "ngram_length")
+
+
+def _axes(cell: Cell) -> dict[str, Any]:
+    condition = cell.condition
+    return {
+        "workload": condition.workload,
+        "temperature": condition.temperature,
+        **_setting(cell.setting),
+    }
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    return {
+        "mode": setting.mode,
+        "draft": setting.draft,
+        "k": setting.k,
+        "p_min": setting.p_min,
+        "ngram_lookup": setting.ngram_lookup,
+        "ngram_length": setting.ngram_length,
+    }
+
+
+def _cell(found: Found, cell: Cell) -> dict[str, Any]:
+    known, guess, actual = found.cells.get(cell), forecast(found, cell), found.speedup(cell)
+    measured = actual is not None
+    shown = guess if actual is None else actual
+    return {
+        **_axes(cell),
+        "tokens_per_second": known.speed.aggregate.value if known is not None and known.speed else None,
+        "speedup_actual": actual.value if actual else None,
+        "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.value,
+        "low": shown.low if shown else None,
+        "high": shown.high if shown else None,
+        "measured": measured,
+        "requests": known.requests if measured and known is not None else 0,
+        "tokens_per_pass": known.tokens_per_pass if known else None,
+        "failure": None if known is None or known.failure is None else plain_line(known.failure, 200),
+    }
+
+
+def _baseline(found: Found, condition: Condition) -> dict[str, Any]:
+    plain = found.plain(condition)
+    speed = plain.speed.aggregate if plain is not None and plain.speed is not None else None
+    return {
+        "workload": condition.workload,
+        "temperature": condition.temperature,
+        "tokens_per_second": speed.value if speed else None,
+        "low": speed.low if speed else None,
+        "high": speed.high if speed else None,
+        "drift": plain.drift if plain else None,
+    }
+
+
+def _recommendation(best: Recommendation) -> dict[str, Any]:
+    speedup = best.speedup
+    return {
+        **_setting(best.setting),
+        "speedup": 1.0 if speedup is None else speedup.value,
+        "low": speedup.low if speedup else None,
+        "high": speedup.high if speedup else None,
+        "measured": best.measured,
+    }
+
+
+def _map(cells: Sequence[Mapping[str, Any]], across: str) -> str:
+    """Rows by everything but one axis, columns along it."""
+    heads = list(dict.fromkeys(cell[across] for cell in cells))
+    rows: dict[str, dict[Any, str]] = {}
+    for cell in cells:
+        rows.setdefault(label_of({**cell, across: None}), {})[cell[across]] = _shade(cell)
+    label = "k" if across == "k" else "length"
+    head = ("", *(f"{label} {_text(h)}" if h is not None else "" for h in heads))
+    made = [(row, *(values.get(h, "") for h in heads)) for row, values in rows.items()]
+    return columns(head, made)
+
+
+def _shade(cell: Mapping[str, Any]) -> str:
+    if cell["measured"]:
+        return number(cell["speedup_actual"])
+    if cell["failure"]:
+        return "failed"
+    guess = cell["speedup_predicted"]
+    return _UNMEASURED if guess is None else f"({guess:.2f})"
+
+
+def label_of(values: Mapping[str, Any]) -> str:
+    """The setting of a cell or a recommendation in a few words."""
+    return Setting(**{name: values[name] for name in _AXES[2:]}).label
+
+
+def _numbers(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(cell[name] for name in _AXES[4:])
+
+
+def _span(ends: Mapping[str, float], form: str) -> str:
+    low, high = form.format(ends["least"]), form.format(ends["most"])
+    return low if low == high else f"{low} to {high}"
+
+
+def _file(path: str | None) -> str:
+    return UNKNOWN if path is None else plain_line(path.rpartition("/")[2], 40)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return UNKNOWN
+    return f"{value:g}" if isinstance(value, float) else plain_line(str(value), 80)

@@ -1,0 +1,129 @@
+"""The sweep's own parts that need no server: the meter of server seconds, and what is checked before it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
+from spectui.core.segment import Segment, SpeedEstimate
+from spectui.core.snapshot import Estimate
+from spectui.errors import UsageError
+from spectui.lab import baseline
+from spectui.lab.baseline import Plain
+from spectui.lab.exporting import export, write
+from spectui.lab.launcher import Launcher
+from spectui.lab.sweep import Meter
+from spectui.lab.sweeporder import expected_pace, order_for
+from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity
+
+AXES = {"workloads": ("code",), "ks": (1, 4), "p_mins": (0.0,), "lookups": (4,), "lengths": (8,)}
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_meter_counts_only_while_a_server_exists_and_nothing_twice() -> None:
+    clock = Clock()
+    meter = Meter(clock)
+    clock.now = 5.0
+    assert meter.take() == 0
+    meter.begin()
+    clock.now = 8.0
+    assert meter.take() == 3
+    clock.now = 9.5
+    meter.end()
+    clock.now = 20.0
+    meter.begin()
+    clock.now = 21.0
+    assert meter.take() == 2.5
+    meter.end()
+    meter.end()
+    assert meter.take() == 0
+
+
+async def test_a_profile_without_a_draft_sweeps_ngrams(server_binary: Path) -> None:
+    profile = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"))
+    order = await order_for(profile, Launcher(), requests=8, **AXES)
+    assert order.grid.modes == ("ngram-simple",)
+    assert order.grid.temperatures == (0.0,)
+    assert order.files == (FileIdentity.of(server_binary),)
+
+
+async def test_a_profile_with_a_draft_sweeps_both(server_binary: Path) -> None:
+    profile = TuningProfile(
+        server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"),
+        speculation=SpeculationSettings(mode="off", draft_model="/m/d.gguf"),
+    )
+    order = await order_for(profile, Launcher(), requests=8, **AXES)
+    assert order.grid.modes == ("draft-simple", "ngram-simple")
+    assert order.grid.drafts == ("/m/d.gguf",)
+    other = await order_for(profile, Launcher(), drafts=("/m/e.gguf", "/m/e.gguf"), requests=8, **AXES)
+    assert other.grid.drafts == ("/m/e.gguf",)
+
+
+async def test_what_cannot_be_swept_is_said(server_binary: Path) -> None:
+    profile = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"))
+    with pytest.raises(UsageError, match="draft-simple needs a draft model"):
+        await order_for(profile, Launcher(), modes=("draft-simple",), requests=8, **AXES)
+    with pytest.raises(UsageError, match="restarts its server"):
+        await order_for(profile.with_server(url="http://h:1"), Launcher(), requests=8, **AXES)
+
+
+def test_the_pace_comes_from_a_baseline_of_this_model(tmp_path: Path) -> None:
+    model = tmp_path / "t.gguf"
+    model.write_text("weights")
+    profile = TuningProfile(server=ServerSettings(model=str(model)))
+    store = BaselineStore(tmp_path / "baselines.json")
+    assert not expected_pace(profile, store).measured
+    identity = FileIdentity.of(model)
+    key = BaselineKey(
+        build="b10434",
+        binary=identity,
+        model=identity,
+        argv=(),
+        workload="code",
+        prompts_hash="0",
+        temperature=0.0,
+        seed=1,
+        concurrency=1,
+        depth=0,
+        max_tokens=200,
+        ignore_eos=False,
+        machine="here",
+    )
+    speed = SpeedEstimate(per_stream=Estimate(value=34.0), streams=1.0, relative_error=None)
+    baseline.remember(store, key, Plain(speed, "measured"), Segment(profile))
+    pace = expected_pace(profile, store)
+    assert (pace.measured, pace.speed) == (True, 34.0)
+    assert not expected_pace(profile.with_traffic(concurrency=4), store).measured
+
+
+@pytest.mark.parametrize("kind", ["shell", "preset", "llama-swap"])
+async def test_no_secret_is_exported(kind: str, server_binary: Path) -> None:
+    settings = ServerSettings(
+        binary=str(server_binary),
+        model="/m/t.gguf",
+        extra_args=("--api-key", "hunter2", "--no-mmap", "--hf-token=hunter2"),
+        api_key_env="MY_KEY",
+    )
+    launcher = Launcher(environ={"MY_KEY": "hunter2", "PATH": ""})
+    text = await export(kind, profile=TuningProfile(server=settings), found=None, launcher=launcher)
+    assert "/m/t.gguf" in text
+    assert "no-mmap" in text
+    assert "hunter2" not in text
+    assert "api-key" not in text
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
+        write(str(tmp_path / "missing" / "run.sh"), "exec true\n", executable=True)
+    with pytest.raises(UsageError, match="cannot be written"):
+        write(str(tmp_path), "exec true\n", executable=True)

@@ -1,0 +1,285 @@
+"""A kept sweep and back, its report, and its exports, without a server."""
+
+from __future__ import annotations
+
+import configparser
+import csv
+import io
+import json
+import math
+import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
+from spectui.core.segment import SpeedEstimate
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
+from spectui.errors import StoreError, UsageError
+from spectui.lab import exporting
+from spectui.lab.sweepfiles import Found, Measured, SweepOrder, found_of, plan_of, stored, stored_key
+from spectui.lab.sweepreport import plan_table, plan_to_json, sweep_table, sweep_to_json
+from spectui.llama.capabilities import Capabilities, Flag
+from spectui.store.results import ResultStore
+
+CODE, PROSE = Condition("code", 0.0), Condition("prose", 0.0)
+GRID = Grid(
+    workloads=("code", "prose"),
+    temperatures=(0.0,),
+    modes=("draft-simple", "ngram-simple"),
+    ks=(1, 2, 4),
+    drafts=("/m/d.gguf",),
+    lookups=(4,),
+    lengths=(8, 48),
+)
+ORDER = SweepOrder(
+    profile=TuningProfile(
+        server=ServerSettings(model="/m/t.gguf", extra_args=("--api-key", "hunter2", "--no-mmap")),
+        speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/d.gguf"),
+    ),
+    grid=GRID,
+    requests=8,
+)
+FOUR = Setting(mode="draft-simple", draft="/m/d.gguf", k=4, p_min=0.0)
+LOW = math.exp(-1.96 * math.hypot(0.02, 0.02))
+"""Both runs have an error of 2 %."""
+LOOKUP = Setting(mode="ngram-simple", ngram_lookup=4, ngram_length=8)
+
+
+def ran(value: float, *, requests: int = 8, **more: Any) -> Measured:
+    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.02)
+    return Measured(requests=requests, server_seconds=3.0, speed=speed, baseline=20.0, **more)
+
+
+def plain() -> Measured:
+    return replace(ran(1.0), baseline=None, v={2: 1.1, 5: 1.5}, v_error={2: 0.01})
+
+
+def a_sweep() -> Found:
+    found = Found(order=ORDER, number=7, finished=True)
+    guesses = {k: Estimate(value=v, low=v - 0.05, high=v + 0.05) for k, v in ((1, 1.3), (2, 1.15), (4, 1.2))}
+    found.take(Cell(CODE, PLAIN), plain())
+    found.take(Cell(CODE, FOUR), ran(1.2, predicted=guesses, speedup_predicted=1.22))
+    found.take(Cell(CODE, LOOKUP), ran(2.4, requests=2))
+    found.take(Cell(CODE, LOOKUP), ran(2.2))
+    return found
+
+
+def test_a_sweep_is_kept_and_read_back(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite")
+    number = store.begin_sweep(plan_of(ORDER), at=1.0)
+    found = a_sweep()
+    for cell, measured in found.cells.items():
+        assert store.put_cell(number, stored_key(cell, measured), stored(measured), at=2.0)
+    store.put_cell(number, "rest 3.0 requests=0", stored(Measured(requests=0, server_seconds=1.5)), at=3.0)
+    known = store.unfinished_sweep(plan_of(ORDER))
+    assert known is not None
+    back = found_of(known)
+    assert back.cells == found.cells
+    assert back.outcomes == found.outcomes
+    assert back.server_seconds == pytest.approx(3 * 3.0 + 1.5)
+    assert back.order.grid == GRID
+    store.end_sweep(number, "done", at=4.0)
+    assert store.unfinished_sweep(plan_of(ORDER)) is None
+    assert exporting.kept_sweep(store, number).finished
+    newest = exporting.newest_sweep(store, ORDER.profile)
+    assert newest is not None
+    assert newest.number == number
+    assert exporting.newest_sweep(store, TuningProfile()) is None
+    with pytest.raises(StoreError, match="no sweep has the number 99"):
+        exporting.kept_sweep(store, 99)
+
+
+def test_no_secret_enters_a_plan() -> None:
+    text = json.dumps(plan_of(ORDER))
+    assert "hunter2" not in text
+    assert "--no-mmap" in text
+
+
+def test_a_sweep_of_another_version_is_one_line(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite")
+    number = store.begin_sweep({"grid": "another"}, at=1.0)
+    with pytest.raises(StoreError, match=f"sweep {number} cannot be understood"):
+        exporting.kept_sweep(store, number)
+
+
+def test_the_object_has_every_cell_and_unknown_is_null() -> None:
+    data = sweep_to_json(a_sweep())
+    assert len(data["cells"]) == 10
+    by = {(c["workload"], c["mode"], c["k"], c["ngram_length"]): c for c in data["cells"]}
+    four, two = by["code", "draft-simple", 4, None], by["code", "draft-simple", 2, None]
+    assert (four["measured"], four["speedup_actual"], four["speedup_predicted"]) == (True, 1.2, 1.22)
+    assert (four["tokens_per_second"], four["low"], four["high"]) == (
+        24.0,
+        pytest.approx(LOW * 1.2),
+        pytest.approx(1.2 / LOW),
+    )
+    assert (two["measured"], two["speedup_actual"], two["tokens_per_second"]) == (False, None, None)
+    assert two["speedup_predicted"] == 1.15
+    assert two["low"] < 1.1
+    assert two["high"] > 1.2
+    lookup = by["code", "ngram-simple", None, 8]
+    assert (lookup["speedup_actual"], lookup["requests"], lookup["k"], lookup["p_min"]) == (
+        2.2,
+        8,
+        None,
+        None,
+    )
+    unknown = by["prose", "draft-simple", 1, None]
+    assert {unknown[n] for n in ("tokens_per_second", "speedup_actual", "speedup_predicted", "low")} == {None}
+    assert data["recommendation"]["code"] == {
+        "mode": "ngram-simple",
+        "draft": None,
+        "k": None,
+        "p_min": None,
+        "ngram_lookup": 4,
+        "ngram_length": 8,
+        "speedup": 2.2,
+        "low": pytest.approx(2.2 * LOW),
+        "high": pytest.approx(2.2 / LOW),
+        "measured": True,
+    }
+    assert data["recommendation"]["prose"] is None
+    assert data["server_seconds"] == 12.0
+
+
+def test_a_second_baseline_moves_every_speedup_and_prediction() -> None:
+    found = a_sweep()
+    found.take(Cell(CODE, PLAIN), replace(ran(1.25, requests=16), baseline=None))
+    by = {(c["workload"], c["mode"], c["k"], c["ngram_length"]): c for c in sweep_to_json(found)["cells"]}
+    assert by["code", "draft-simple", 4, None]["speedup_actual"] == pytest.approx(1.2 / 1.25)
+    assert by["code", "draft-simple", 4, None]["speedup_predicted"] == pytest.approx(1.22 / 1.25)
+    assert by["code", "draft-simple", 2, None]["speedup_predicted"] == pytest.approx(1.15 / 1.25)
+
+
+@pytest.mark.parametrize(("drift", "said"), [(1.5, True), (0.7, True), (1.05, False), (None, False)])
+def test_a_machine_that_drifted_is_named(drift: float | None, said: bool) -> None:
+    found = a_sweep()
+    found.take(Cell(CODE, PLAIN), replace(plain(), requests=16, drift=drift))
+    data = sweep_to_json(found)
+    assert data["baselines"][0]["drift"] == drift
+    assert ("the machine drifted" in sweep_table(data)) == said
+
+
+def test_the_heat_map_marks_what_was_measured() -> None:
+    text = sweep_table(sweep_to_json(a_sweep()))
+    assert "draft-simple d.gguf  (1.30)  (1.15)  1.20" in text
+    assert "ngram-simple lookup 4  2.20      ." in text
+    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.08 to 2.33)" in text
+    assert "prose: nothing is known yet" in text
+
+
+def test_several_temperatures_stand_apart() -> None:
+    found = Found(order=replace(ORDER, grid=replace(GRID, temperatures=(0.0, 0.8))))
+    found.take(Cell(Condition("code", 0.8), PLAIN), plain())
+    names = sweep_to_json(found)["recommendation"]
+    assert list(names) == ["code T=0", "code T=0.8", "prose T=0", "prose T=0.8"]
+    assert names["code T=0.8"]["mode"] == "off"
+    assert names["code T=0"] is None
+
+
+def test_the_plan_counts_starts_and_minutes() -> None:
+    data = plan_to_json(ORDER, Pace(tokens=100, speed=100.0, start=6.0, first_token=0.0))
+    assert len(data["cells"]) == 10
+    assert data["restarts"] == {"least": 4, "most": 7}
+    assert data["minutes"]["most"] == pytest.approx((7 * 6 + 14 * (8 + 0.32)) / 60)
+    assert "10 cells, 4 to 7 server starts" in plan_table(data)
+
+
+CAPS = Capabilities(
+    flags=(
+        Flag(spellings=("-m", "--model"), hint="FNAME"),
+        Flag(spellings=("--spec-type",), hint="TYPE"),
+        Flag(spellings=("--no-mmap",)),
+        Flag(spellings=("--port",), hint="PORT"),
+        Flag(spellings=("--host",), hint="HOST"),
+        Flag(spellings=("--two",), hint="A B"),
+    )
+)
+SERVER = ("/opt/my bin/llama-server", "--host", "127.0.0.1", "--port", "8080")
+
+
+def test_a_preset_reads_back_as_ini() -> None:
+    line = (*SERVER, "-m", '/m/it\'s "my" é.gguf', "--spec-type=ngram-simple", "--no-mmap")
+    text = exporting.preset({"code": line, "prose": (*SERVER, "-m", "/m/t.gguf")}, CAPS)
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(text.replace("version = 1", ""))
+    assert dict(parser["code"]) == {
+        "m": '/m/it\'s "my" é.gguf',
+        "spec-type": "ngram-simple",
+        "no-mmap": "true",
+    }
+    assert parser.sections() == ["code", "prose"]
+
+
+@pytest.mark.parametrize(
+    "words", [("-m", "/m/a;b"), ("-m", "/m/a#b"), ("-m", "/m/a "), ("-m", "/a\nb"), ("--two", "1")]
+)
+def test_what_a_preset_cannot_hold_is_said(words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError):
+        exporting.preset({"code": (*SERVER, *words)}, CAPS)
+
+
+@pytest.mark.parametrize("path", ['/m/it\'s "my" $HOME `x` \\ file.gguf', "/m/a\nb", "/m/-x;rm"])
+def test_a_script_hands_over_every_argument_as_it_is(path: str, tmp_path: Path) -> None:
+    show = tmp_path / "show it"
+    show.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    show.chmod(0o755)
+    script = exporting.shell({"code": (str(show), "-m", path), "prose": (str(show), "plain")})
+    file = tmp_path / "run.sh"
+    exporting.write(str(file), script, executable=True)
+
+    def given(*arguments: str) -> list[str]:
+        done = subprocess.run([file, *arguments], capture_output=True, check=True)
+        return done.stdout.decode().split("\0")[:-1]
+
+    assert given() == given("code") == ["-m", path]
+    assert given("prose") == ["plain"]
+    assert subprocess.run([file, "poetry"], capture_output=True, check=False).returncode == 2
+
+
+def test_a_script_takes_the_key_from_the_variable() -> None:
+    script = exporting.shell({"code": SERVER}, key="MY_KEY")
+    assert 'export LLAMA_API_KEY="$MY_KEY"' in script
+
+
+def test_llama_swap_gets_its_own_port() -> None:
+    text = exporting.llama_swap({'co"de': (*SERVER, "-m", "/m/it's.gguf")})
+    name, command = text.splitlines()[2:]
+    assert json.loads(name.strip().removesuffix(":")) == 'co"de'
+    words = shlex.split(json.loads(command.strip().removeprefix("cmd: ")))
+    assert words == ["/opt/my bin/llama-server", "-m", "/m/it's.gguf", "--port", "${PORT}"]
+    with pytest.raises(UsageError, match="macro"):
+        exporting.llama_swap({"code": ("/bin/llama-server", "-m", "/m/${x}")})
+
+
+async def test_numbers_are_exported(tmp_path: Path) -> None:
+    from spectui.lab.launcher import Launcher
+
+    found, launcher = a_sweep(), Launcher()
+    text = await exporting.export("csv", profile=None, found=found, launcher=launcher)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 10
+    assert [r["speedup_actual"] for r in rows if r["ngram_length"] == "8" and r["workload"] == "code"] == [
+        "2.2"
+    ]
+    assert json.loads(
+        await exporting.export("json", profile=None, found=found, launcher=launcher)
+    ) == json.loads(json.dumps(sweep_to_json(found)))
+    report = await exporting.export("markdown", profile=None, found=found, launcher=launcher)
+    assert "- code: use ngram-simple lookup 4 length 8: 2.20x" in report
+    assert "## code, temperature 0" in report
+    assert report.count("|") == 4
+    with pytest.raises(UsageError, match="nothing was swept"):
+        await exporting.export("csv", profile=ORDER.profile, found=None, launcher=launcher)
+
+
+def test_recommended_profiles_carry_the_setting() -> None:
+    profiles = exporting.recommended_profiles(a_sweep())
+    assert list(profiles) == ["code"]
+    speculation = profiles["code"].speculation
+    assert (speculation.mode, speculation.ngram_lookup, speculation.ngram_length) == ("ngram-simple", 4, 8)

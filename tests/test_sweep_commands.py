@@ -1,0 +1,91 @@
+"""What the sweep and export commands refuse, in one line and without leaving anything behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectui.cli import main
+from spectui.core.profile import ServerSettings, TuningProfile
+from spectui.store.paths import Folders
+from spectui.store.profiles import save
+
+
+def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert not Folders.default().results.exists()
+    return err
+
+
+@pytest.fixture
+def profile_file(tmp_path: Path) -> str:
+    path = tmp_path / "own.toml"
+    save(
+        TuningProfile(server=ServerSettings(model="/m/t.gguf", binary="/nowhere/server")),
+        path,
+        Folders.default(),
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--k", "0"), "each number must be from 1 to 64"),
+        (("--k", "two"), "is not a list of whole numbers"),
+        (("--p-min", "0,1.5"), "each number must be from 0 to 1"),
+        (("--p-min", "nan"), "each number must be from 0 to 1"),
+        (("--temperature", "warm"), "is not a list of numbers"),
+        (("--budget", "soon"), "is no time span"),
+        (("--runs", "1"), "--runs"),
+        (("--workload", "poetry"), "no workload"),
+        (("--mode", "draft-simple"), "draft-simple needs a draft model"),
+        (("--mode", "off"), "a sweep needs a draft model"),
+        (("--mode", "ngram-simple"), "/nowhere/server"),
+    ],
+)
+def test_bad_axes(
+    arguments: tuple[str, ...], expected: str, profile_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in failed(capsys, "sweep", profile_file, *arguments)
+
+
+def test_a_foreign_server_is_not_swept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "a sweep restarts its server" in failed(capsys, "sweep", "http://127.0.0.1:1")
+
+
+def test_a_profile_and_a_number_are_not_given_together(
+    profile_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "give a profile, or --resume" in failed(capsys, "sweep")
+    assert "give a profile, or --resume" in failed(capsys, "sweep", profile_file, "--resume", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("12", "--format", "csv"), "no sweep has the number 12"),
+        (("9" * 400, "--format", "csv"), "profile name"),
+        (("nothing", "--format", "shell"), "nothing"),
+        (("12", "--format", "pdf"), "pdf"),
+        (("12",), "--format"),
+    ],
+)
+def test_exports_of_what_is_not_there(
+    arguments: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in failed(capsys, "export", *arguments)
+
+
+def test_numbers_of_a_profile_that_was_never_swept(
+    profile_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "nothing was swept with this profile yet" in failed(
+        capsys, "export", profile_file, "--format", "csv"
+    )
