@@ -473,3 +473,42 @@ async def test_a_comparison_that_a_server_ends_is_status_1() -> None:
     assert data["b"]["findings"][0]["code"] == "server-unreachable"
     assert ended.stderr.splitlines()[-1].startswith("spectui: ")
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "words"),
+    [
+        (">&-", "predict --alpha 0.7 --c 0.1", 1, "the output cannot be written"),
+        (">&-", "profiles path", 1, "the output cannot be written"),
+        ("<&-", "attach 127.0.0.1:1", 2, "needs a terminal"),
+        ("2>&-", "predict --alpha 0.7 --c 0.1", 0, ""),
+    ],
+)
+def test_closed_streams_are_answered_like_any_other(
+    closed: str, arguments: str, status: int, words: str
+) -> None:
+    command = f'"{sys.executable}" -m spectui {arguments} {closed}'
+    ended = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == status
+    assert words in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "--alpha", "0.5", "--c", "0.1", "--v"),
+        ("explain", "--log"),
+        ("explain", "--passes"),
+        ("check", "llama-server -m t.gguf", "--help-text"),
+    ],
+)
+def test_a_file_that_never_ends_is_refused(run: Runner, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        ended = run(*arguments, path)
+        assert ended.status == 2
+        assert "not a regular file" in ended.err
+        assert len(ended.err.splitlines()) == 1

@@ -18,6 +18,7 @@ from spectui.core.passes import is_two_pass_build
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
 from spectui.core.secrets import redacted
+from spectui.core.segment import draft_length_of
 from spectui.core.snapshot import BetView
 from spectui.core.verdict import Facts, judge
 from spectui.errors import BinaryError, FlagError, LaunchError, ServerError, SpectuiError
@@ -29,6 +30,7 @@ from spectui.lab.machine import MachineMonitor
 from spectui.lab.measure import finding_to_json
 from spectui.lab.modelcheck import PAIRED_MODE, read_pair, too_large
 from spectui.lab.server import AttachedServer, failure_of
+from spectui.lab.workloads import load_workload
 from spectui.llama.argv import assemble, child_environment, unnamed_draft, unnamed_target
 from spectui.llama.binary import BinaryProbe, Device, list_devices
 from spectui.llama.capabilities import ALIASES, Capabilities
@@ -170,6 +172,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     else:
         findings += map(_said, (*unnamed_target(profile), *unnamed_draft(profile)))
     findings += _taken_port(profile)
+    findings += _unusable_prompts(profile)
     speculation = profile.speculation
     draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
     seen = await read_pair(_file(profile.server.model), _file(draft), speculation.mode, around.cache)
@@ -182,7 +185,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
         model=_name(profile.server.model),
         draft=_name(draft),
         mode=speculation.mode,
-        draft_length=_length(profile),
+        draft_length=draft_length_of(profile),
         command_checked=caps is not None,
     )
     return Diagnosis(examined=examined, findings=tuple(findings))
@@ -224,6 +227,15 @@ def _misplaced_draft(
         mode=speculation.mode, draft_length=speculation.draft_length, draft_on_cpu_beside_gpu=beside
     )
     return tuple(f for f in judge(facts).findings if f.group in _CONCERNS)
+
+
+def _unusable_prompts(profile: TuningProfile) -> list[Finding]:
+    """A workload that cannot be sent; a server would start, and nothing could be measured on it."""
+    try:
+        load_workload(profile.traffic)
+    except SpectuiError as error:
+        return [launch_finding(Failure(code="flag-value", text=f"traffic: {error}"), "")]
+    return []
 
 
 def _taken_port(profile: TuningProfile) -> list[Finding]:
@@ -330,7 +342,7 @@ def _running_length(
     """The draft length that was given, or the default of the server's own binary."""
     mode = server.profile.speculation.mode
     if server.length_known or (local is not None and local.names(ALIASES[1])):
-        return _length(server.profile)
+        return draft_length_of(server.profile)
     if local is None or caps is None or not mode.startswith("draft-"):
         return None
     flag = caps.flag(caps.first_of(*ALIASES[1]) or "")
@@ -365,14 +377,6 @@ def _said(error: SpectuiError) -> Finding:
     failure = failure_of(error)
     evidence = {"flag": error.flag, "nearest": error.nearest} if isinstance(error, FlagError) else None
     return launch_finding(replace(failure, text=plain_line(failure.text, _LONGEST)), evidence=evidence)
-
-
-def _length(profile: TuningProfile) -> int | None:
-    """The draft length that the settings name; n-gram modes have one of their own."""
-    speculation = profile.speculation
-    if speculation.mode == OFF:
-        return None
-    return speculation.ngram_length if is_ngram(speculation.mode) else speculation.draft_length
 
 
 def _file(path: str | None) -> Path | None:

@@ -106,6 +106,8 @@ class SnapshotReader:
 
     def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
         session = self._session
+        if session.server is None and not session.troubles.failures:
+            return Verdict(headline="no server yet: it is being looked at")
         return verdict_of(
             bet,
             session.gauge.segment.profile,
@@ -114,7 +116,7 @@ class SnapshotReader:
             best=curve.best,
             traffic=session.traffic_state is not TrafficState.OFF,
             baseline_problem=session.troubles.baseline,
-            baseline_stale=session.baseline_stale,
+            baseline_stale=session.plain.stale(session.staging.staged),
             gpu_free_gib=self._gpu_free(),
             measuring_plain=session.traffic_state is TrafficState.BASELINE,
         )

@@ -58,12 +58,10 @@ class Session:
         self.troubles = Troubles(on_notice)
         self.wants_traffic = False
         self.note = ""
-        self.baseline_stale = ""
-        """Why the baseline of a second server no longer counts; empty while it does."""
         self.clock = clock
         self.started_at = clock()
         self._api_key = api_key
-        self._plain = PlainSpeed(
+        self.plain = PlainSpeed(
             launcher=self.launcher,
             store=BaselineStore.default(folders),
             api_key=api_key,
@@ -340,9 +338,8 @@ class Session:
 
     async def _recall(self, profile: TuningProfile) -> bool:
         """Judge against what is known without measuring, under these very conditions."""
-        known = await self._plain.recall(profile)
+        known = await self.plain.recall(profile)
         self.gauge.set_plain(known)
-        self.baseline_stale = self._plain.stale(profile) if known is None else ""
         return known is not None
 
     async def _measure_plain(self, profile: TuningProfile) -> None:
@@ -356,7 +353,7 @@ class Session:
         self.gauge.mark(self.t, "baseline")
         self._measuring, self.troubles.baseline = True, ""
         try:
-            self.gauge.set_plain(await self._plain.measure(plan, server, self._log_file))
+            self.gauge.set_plain(await self.plain.measure(plan, server, self._log_file))
         finally:
             self._measuring, self.note = False, ""
             if self.server is server:
@@ -367,7 +364,7 @@ class Session:
         await self._stop_traffic()
         self._measuring, self.troubles.baseline = True, ""
         try:
-            self.gauge.set_plain(await self._plain.measure_second(profile, url))
+            self.gauge.set_plain(await self.plain.measure_second(profile, url))
         except SpectuiError as error:
             self.troubles.no_baseline(error)
         finally:
@@ -401,7 +398,7 @@ class Session:
 
     async def _probe_running(self, server: Server) -> None:
         try:
-            self.gauge.set_probed(await self._plain.probe(server, server.profile))
+            self.gauge.set_probed(await self.plain.probe(server, server.profile))
         finally:
             self.note = ""
 

@@ -44,6 +44,11 @@ _SWITCH_WORDS: Final = frozenset(
     {"on", "off", "auto", "true", "false", "1", "0", "enabled", "disabled", "-1"}
 )
 _LONGEST: Final = 60
+_ENDING: Final = frozenset(
+    {"-h", "--help", "--usage", "--version", "--license", "-cl", "--cache-list", "--completion-bash"}
+    | {"--list-devices"}
+)
+"""Flags that print something and end the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,9 @@ class _Check:
                 self._unknown(option)
             elif flag.removed:
                 self._removed(option, types)
+            elif option.flag in _ENDING:
+                text = f"{option.flag} prints something and ends the program"
+                self._say("flag-value", text, "leave it out")
             else:
                 self._value(option, flag)
                 self.kept.append(option)

@@ -327,3 +327,21 @@ def test_the_table_says_each_finding_in_a_line() -> None:
     )
     lines = diagnosis_table(diagnosis_to_json(Diagnosis(examined=doctor.Examined(), findings=findings)))
     assert lines.splitlines()[1:] == ["a: what; do", "b: well"]
+
+
+async def test_prompts_that_cannot_be_sent_are_a_finding(around: Surroundings, tmp_path: Path) -> None:
+    target = tmp_path / "t.gguf"
+    target.write_bytes(b"GGUF")
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    healthy = profile({"binary": binary(tmp_path), "model": str(target)})
+    asked = healthy.with_traffic(workload="own", prompts=str(empty))
+    told = [f for f in (await examine(asked, around)).findings if f.message.startswith("traffic: ")]
+    assert [f.code for f in told] == ["flag-value"]
+    assert all(not f.message.startswith("traffic: ") for f in (await examine(healthy, around)).findings)
+
+
+async def test_an_argument_that_only_prints_is_a_finding(around: Surroundings, tmp_path: Path) -> None:
+    asked = profile({"binary": binary(tmp_path), "model": "t.gguf", "extra_args": ("-h",)})
+    told = [f.message for f in (await examine(asked, around)).findings if f.code == "flag-value"]
+    assert told == ["-h prints something and ends the program"]
