@@ -90,11 +90,11 @@ def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
     """Open the dashboard on a running server; no traffic is sent before you ask."""
     from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
 
-    require_terminal()
-    key = click.prompt("API key", hide_input=True) if ask_key else None
     profile = TuningProfile(server=ServerSettings(url=checked_url(url)))
     if baseline is not None:
         profile = with_baseline(profile, baseline)
+    require_terminal()
+    key = click.prompt("API key", hide_input=True) if ask_key else None
     _dashboard(profile=profile, api_key=key)
 
 

@@ -26,7 +26,8 @@ from spectui.lab.machine import MachineMonitor
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+# Minutes of traffic on real servers.
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 class Full(MachineMonitor):

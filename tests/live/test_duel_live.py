@@ -16,7 +16,8 @@ from spectui.store.profiles import save
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.duel import DuelScreen
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+# Minutes of traffic on real servers.
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from spectui.llama.ready import free_port, wait_ready
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+# Minutes of traffic on real servers.
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]
 
 CELL = {"workload", "mode", "k", "p_min", "tokens_per_second", "speedup_actual", "speedup_predicted"}
 CELL |= {"low", "high", "measured"}
