@@ -234,6 +234,7 @@ async def test_what_a_server_told_of_itself_holds_for_its_life_only(tmp_path: Pa
             await w.when(lambda s: s.server.state is ServerState.GONE)
             server.script.failure, server.script.k = Failure.NONE, 6
             w.session.toggle_traffic()
+            await w.session.settled()
             again = await w.when(
                 lambda s: s.settings.staged.speculation.draft_length == 6 and s.bet.requests >= 2
             )
@@ -253,6 +254,7 @@ async def test_the_speed_of_a_second_server_counts_under_its_own_conditions_only
             await w.session.settled()
             w.session.toggle_traffic()
             w.session.measure_baseline(force=False)
+            await w.session.settled()
             await w.when(lambda s: s.bet.speedup_actual is not None and s.bet.requests >= 2)
             w.session.apply_now(lambda p: p.with_traffic(workload="prose"))
             other = await w.when(lambda s: s.bet.speedup_actual is None and s.bet.requests >= 2)

@@ -284,7 +284,7 @@ PROFILES = st.builds(
         api_key_env=maybe(st.from_regex(r"[A-Z_][A-Z0-9_]{0,8}", fullmatch=True)),
         binary=maybe(FILE | st.just("llama-server")),
         model=maybe(FILE),
-        context=maybe(st.integers(0, 2**40)),
+        context=maybe(st.integers(0, 2**31 - 1)),
         parallel=st.integers(1, 64),
         threads=maybe(st.integers(1, 512)),
         gpu_layers=LAYERS,
