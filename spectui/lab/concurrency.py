@@ -20,7 +20,7 @@ from spectui.lab.collect import Collector
 from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import known_settings
-from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe
+from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe_if_possible
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.tables import columns, number
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
@@ -181,11 +181,7 @@ class ConcurrencySweep:
         rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1
         points = {*DEFAULT_TOKENS, *levels, *(min(MOST_TOKENS, n * rows) for n in levels)}
         self._progress("probing what verification costs")
-        try:
-            return await probe(server.client, sorted(points))
-        except ServerError as error:
-            self._progress(str(error))
-            return ProbeResult()
+        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
     @asynccontextmanager
     async def _open(self, profile: TuningProfile, key_of: str | None) -> AsyncIterator[Server]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from spectui.core.explain import Explained, Observed, explain
 from spectui.core.facts import WINNING_FROM, Facts
 from spectui.core.findings import Failure, Verdict
-from spectui.core.passes import RequestPasses, is_two_pass_build
+from spectui.core.passes import RequestPasses, is_two_pass_build, rereads_draft
 from spectui.core.profile import OFF
 from spectui.core.stats import RatioSums, ratio
 from spectui.core.verdict import judge
@@ -21,11 +21,8 @@ from spectui.lab.logreading import LogReading, read_log
 from spectui.lab.passfiles import read_passes
 from spectui.lab.tables import columns, number
 
-_REREADS_FROM: Final = 9109
 _NO_P_MIN_FROM: Final = 9235
 """Builds before it draft with a p_min above 0 by default."""
-_FIRST_REAL_BUILD: Final = 1000
-"""Below this a build number is a packager's own count."""
 _NEW_DEFAULTS: Final = (3, 0.0)
 """Draft length and p_min from b9235 on."""
 
@@ -99,7 +96,7 @@ def explain_log(given: Given, path: str) -> Explanation:
         passes=log.passes,
         shares=log.shares,
         two_pass=is_two_pass_build(log.build),
-        rereads=not _before(log.build, _REREADS_FROM),
+        rereads=rereads_draft(log.build),
     )
     seen = _with_speed(seen, log.speeds if given.slots == 1 else ())
     if seen.c is None and seen.p_min == 0.0 and given.slots == 1 and log.draft_ms and seen.baseline:
@@ -237,10 +234,6 @@ def _with_speed(seen: Observed, speeds: tuple[RatioSums, ...]) -> Observed:
 def _usual_p_min(build: int | None) -> float | None:
     """0 where that is the build's default; else None, and the counts tell whether drafts were cut."""
     return 0.0 if build is not None and build >= _NO_P_MIN_FROM else None
-
-
-def _before(build: int | None, first: int) -> bool:
-    return build is not None and _FIRST_REAL_BUILD <= build < first
 
 
 def _failures(log: LogReading) -> tuple[Failure, ...]:

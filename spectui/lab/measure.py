@@ -15,13 +15,13 @@ from spectui.core.segment import drafting_since
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding, Outcome
-from spectui.errors import ServerDied, ServerError, ServerGone, SpectuiError, UsageError
+from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
 from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
-from spectui.lab.probe import ProbeResult, probe, probe_points
+from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
@@ -244,11 +244,7 @@ class Measurer:
     async def _probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
         """V(n), once per server: it does not depend on the prompts."""
         self._progress("probing what verification costs")
-        try:
-            return await probe(server.client, probe_points(profile))
-        except ServerError as error:
-            self._progress(str(error))
-            return ProbeResult()
+        return await probe_if_possible(server.client, probe_points(profile), on_problem=self._progress)
 
 
 async def open_server(

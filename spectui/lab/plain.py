@@ -14,11 +14,11 @@ from pathlib import Path
 from spectui.core.plain import counted
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
-from spectui.errors import ServerError, SpectuiError, UsageError
+from spectui.errors import SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
-from spectui.lab.probe import ProbeResult, probe_points
+from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.probe import probe as run_probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.workloads import Workload, load_workload
@@ -116,19 +116,15 @@ class PlainSpeed:
 
     async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
         """V(n) on a server that does not speculate. Raises ServerError where it cannot be probed."""
-        return await run_probe(
-            server.client,
-            probe_points(profile),
-            on_progress=lambda done, all_: self._on_note(f"probing verification: {done} of {all_}"),
-        )
+        return await run_probe(server.client, probe_points(profile), on_progress=self._probing)
 
     async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        """As `probe`; a plain speed is worth having without it."""
-        try:
-            return await self.probe(server, profile)
-        except ServerError as error:
-            self._on_note(str(error))
-            return ProbeResult()
+        return await probe_if_possible(
+            server.client, probe_points(profile), on_problem=self._on_note, on_progress=self._probing
+        )
+
+    def _probing(self, done: int, points: int) -> None:
+        self._on_note(f"probing verification: {done} of {points}")
 
     async def _on(
         self, server: Server, workload: Workload, plain: TuningProfile

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from spectui.core.passes import rereads_draft
 from spectui.core.profile import OFF, TuningProfile, needs_draft_model
 from spectui.core.segment import DraftTiming
 from spectui.core.snapshot import ServerState, ServerView
@@ -42,8 +43,6 @@ _LAST_WORDS_SECONDS: Final = 5.0
 to give its memory back, and more of them on a busy machine."""
 _FIRST_REAL_BUILD: Final = 1000
 """Below this a build number is a distribution's own count."""
-_REREADS_FROM: Final = 9109
-"""First build whose draft evaluates d + 1 tokens per pass (llama.cpp #22838)."""
 _LOADING_POLL_SECONDS: Final = 0.5
 _CACHE_GATE: Final = (4164, 6722)
 """Builds in which a request without cache_prompt is not speculated on."""
@@ -102,8 +101,7 @@ class Server:
     @property
     def rereads(self) -> bool:
         """Whether its draft reads the last accepted token again; taken for granted where no build is named."""
-        number = _build_number((self.build or "").partition("-")[0])
-        return number is None or number < _FIRST_REAL_BUILD or number >= _REREADS_FROM
+        return rereads_draft(_build_number((self.build or "").partition("-")[0]))
 
     @property
     def build(self) -> str | None:

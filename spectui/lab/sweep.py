@@ -27,7 +27,7 @@ from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
 from spectui.lab.judging import predicted_curve, with_costs
 from spectui.lab.launcher import Launcher
-from spectui.lab.probe import ProbeResult, probe, probe_points
+from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import (
     REST,
@@ -274,11 +274,7 @@ class Sweeper:
         self._progress("probing what verification costs")
         longest = max(self._order.grid.ks) if self._order.grid.fixed else 1
         points = {*probe_points(server.plan.profile.with_speculation(draft_length=longest)), longest + 1}
-        try:
-            return await probe(server.client, sorted(points))
-        except ServerError as error:
-            self._progress(str(error))
-            return ProbeResult()
+        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
     async def _take(self, cell: Cell, measured: Measured) -> None:
         """Keep a finished run at once, and say how far the sweep is."""
