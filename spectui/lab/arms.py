@@ -138,7 +138,7 @@ class Arm:
         bet = self.bet(workload, baseline, source)
         if bet is not None:
             self.measurement.bets[workload] = bet
-            self.measurement.judge(workload, self._recorders[workload].segment.profile, self._server)
+            self.measurement.judge(workload, self._recorders[workload].segment, self._server)
 
     def is_plain_side_of(self, other: Arm) -> bool:
         """Whether this arm is what the other's bet is measured against: the same server without speculation."""

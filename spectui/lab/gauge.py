@@ -24,15 +24,13 @@ from spectui.core.segment import (
 from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, Estimate, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
-from spectui.lab.judging import predicted_curve, textbook_curve, with_costs
+from spectui.lab.judging import curve_of, textbook_curve, with_costs
 from spectui.lab.probe import ProbeResult
 from spectui.lab.traffic import RateMeter, RequestResult, Traffic
 
 _SAMPLE_SECONDS: Final = 1.0
 _OUTPUT_CHARACTERS: Final = 4000
 _MARKS: Final = 100
-_REPLICATES: Final = 40
-"""Bootstrap draws behind the curve's interval: its width to about a tenth."""
 _MIN_POINT_PASSES: Final = 40
 """Passes from which a draft length gets its point in the chart."""
 
@@ -241,8 +239,7 @@ class Gauge:
             speeds[longest_draft(profile)] = speed
         plain = self.plain.speed if self.plain else None
         points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
-        replicates = self.segment.survival_replicates(_REPLICATES, self._random)
-        predicted = predicted_curve(bet, profile, self.verification, replicates)
+        predicted = curve_of(self.segment, bet, self.verification, self._random)
         return CurveView(
             revision=self._curve.revision + 1,
             textbook=textbook_curve(bet),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from random import Random
 from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.secrets import redacted
-from spectui.core.segment import drafting_since
+from spectui.core.segment import Segment, drafting_since
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding, Outcome
@@ -19,7 +20,7 @@ from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
-from spectui.lab.judging import predicted_curve, verdict_of, with_costs
+from spectui.lab.judging import curve_of, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder, summary_of
@@ -52,12 +53,12 @@ class Measurement:
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
-    def judge(self, workload: str, profile: TuningProfile, server: Server | None) -> None:
+    def judge(self, workload: str, segment: Segment, server: Server | None) -> None:
         """Add the findings on what a workload yielded."""
         bet = self.bets[workload]
         v = {n: cost.value for n, cost in bet.costs.v.items()}
-        best = best_point(predicted_curve(bet, profile, v))
-        verdict = verdict_of(bet, profile, server, best=best)
+        best = best_point(curve_of(segment, bet, v, Random(1)))  # noqa: S311  reproducible, no secret
+        verdict = verdict_of(bet, segment.profile, server, best=best)
         self.outcomes[workload] = verdict.outcome
         for finding in verdict.findings:
             self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
@@ -163,7 +164,7 @@ class Measurer:
         finally:
             bet = result.bets[name] = reading()
             await record.end(summary_of(bet, collector.segment.speed()), failure=failure)
-        result.judge(name, profile, server)
+        result.judge(name, collector.segment, server)
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:
         """Start or attach; the key is sent to the address `key_of` only, it belongs to that server."""

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from statistics import fmean
-from typing import Final
 
 from spectui.core.plain import counted, plain_line
 from spectui.core.profile import TuningProfile
@@ -25,7 +24,7 @@ from spectui.errors import ServerError, SpectuiError, StoreError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
-from spectui.lab.judging import predicted_curve, with_costs
+from spectui.lab.judging import curve_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.server import LaunchedServer
@@ -44,8 +43,6 @@ from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
 from spectui.store.records import Sweep, SweepState
 from spectui.store.results import ResultStore
-
-_REPLICATES: Final = 200
 
 
 class Meter:
@@ -238,13 +235,8 @@ class Sweeper:
         )
         v = plain.v if plain else {}
         bet = with_costs(bet, v, plain.v_error if plain else {})
-        curve = predicted_curve(
-            bet,
-            profile,
-            v,
-            segment.survival_replicates(_REPLICATES, Random(1)),  # noqa: S311  reproducible, no secret
-            lengths=self._order.grid.ks,
-        )
+        rng = Random(1)  # noqa: S311  reproducible, no secret
+        curve = curve_of(segment, bet, v, rng, self._order.grid.ks)
         return Measured(
             requests=segment.requests,
             speed=segment.speed(),
