@@ -4,8 +4,8 @@
 
 Two servers of identical settings answer 200 prompts in blocks A B B A, once; forty comparisons of 24 pairs are
 drawn from these blocks, and eight more are run live. Then the draft lengths 1 to 6 are measured at length, and
-the two whose speeds differ by nearest to 15 % are compared live ten times. Targets: at most 4 of 40 and 1 of 8 claims
-between identical settings, the difference found in at least 9 of 10.
+the two whose speeds differ by nearest to 15 % are compared live ten times. Targets: at most 4 of 40 and 1 of 8
+claims between identical settings, the difference found in at least 9 of 10.
 """
 
 from __future__ import annotations
