@@ -77,6 +77,7 @@ def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
     speculation, traffic = profile.speculation, profile.traffic
     return {
         "id": run.id,
+        "source": run.source,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
         "failure": run.failure,
@@ -124,11 +125,25 @@ def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:
 
 def history_table(data: dict[str, Any]) -> str:
     """`spectui history` for people."""
-    head = ("run", "started", "workload", "mode", "k", "tok/s", "actual", "alpha", "requests", "build", "")
+    head = (
+        "run",
+        "started",
+        "source",
+        "workload",
+        "mode",
+        "k",
+        "tok/s",
+        "actual",
+        "alpha",
+        "requests",
+        "build",
+        "",
+    )
     rows = [
         (
             str(run["id"]),
             _local(run["started_at"]),
+            run["source"],
             plain_line(run["workload"], 20),
             plain_line(run["mode"], 20),
             UNKNOWN if run["k"] is None else str(run["k"]),
@@ -141,7 +156,11 @@ def history_table(data: dict[str, Any]) -> str:
         )
         for run in data["runs"]
     ]
-    return columns(head, rows) if rows else "no runs are kept; spectui measure keeps each one"
+    return (
+        columns(head, rows)
+        if rows
+        else "no runs are kept; the dashboard and every measuring command keep theirs"
+    )
 
 
 def run_table(data: dict[str, Any]) -> str:

@@ -27,6 +27,7 @@ from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_o
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
+from spectui.store.records import RunSummary
 from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
@@ -143,26 +144,23 @@ class Measurer:
             )
             return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
 
+        def summary() -> RunSummary:
+            return summary_of(reading(), collector.segment.speed())
+
         def counted(requests: int) -> None:
             self._progress(f"{name}: {requests} of {job.requests} requests")
-            record.update(summary_of(reading(), collector.segment.speed()))
+            record.update()
 
         collector = Collector(
             profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
         )
         prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         server.profile = profile
-        record = await self._recorder.begin(server, profile)
-        failure: str | None = "interrupted"
         try:
-            await collector.send(server, prompts, requests=job.requests)
-            failure = None
-        except SpectuiError as error:
-            failure = str(error)
-            raise
+            async with self._recorder.recorded(server, profile, summary, source="measure") as record:
+                await collector.send(server, prompts, requests=job.requests)
         finally:
-            bet = result.bets[name] = reading()
-            await record.end(summary_of(bet, collector.segment.speed()), failure=failure)
+            result.bets[name] = reading()
         result.judge(name, profile, server)
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:

@@ -87,7 +87,17 @@ def test_what_is_unknown_is_null() -> None:
     data = run_to_json(
         Run(id=1, conditions=RunConditions(profile=TuningProfile()), started_at=1.0), stale=None
     )
-    known = {"id", "started_at", "workload", "mode", "temperature", "concurrency", "profile", "cost"}
+    known = {
+        "id",
+        "source",
+        "started_at",
+        "workload",
+        "mode",
+        "temperature",
+        "concurrency",
+        "profile",
+        "cost",
+    }
     counts = {"requests", "tokens", "passes", "drafted", "accepted", "stalled_passes"}
     assert {name for name, value in data.items() if value is not None} == known | counts
     assert [data["cost"][name] for name in ("t1_ms", "c", "u", "v")] == [None] * 4
@@ -229,7 +239,9 @@ def test_a_run_is_shown_with_every_value_under_its_name() -> None:
 
 
 def test_the_list_says_where_to_get_runs_from() -> None:
-    assert history_table({"runs": []}) == "no runs are kept; spectui measure keeps each one"
+    assert history_table({"runs": []}) == (
+        "no runs are kept; the dashboard and every measuring command keep theirs"
+    )
 
 
 def test_the_comparison_says_the_ratio_in_words() -> None:
