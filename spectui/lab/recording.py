@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ class Recorder:
         self._say = say
         self.clock = clock
         self._machine: Machine | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(
         self, server: Server, profile: TuningProfile, read: Callable[[], RunSummary], *, source: RunSource
@@ -66,6 +67,18 @@ class Recorder:
             raise
         finally:
             await record.end(failure=failure)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Write in the background, one task for each piece of work."""
+        task = asyncio.create_task(work, name="record")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settled(self) -> None:
+        """Wait until everything is written."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
 
     async def kept(self, change: Callable[[ResultStore], _T]) -> _T | None:
         """What the store says to a change; after a failure nothing is kept any more, so that it is said once."""
@@ -124,17 +137,17 @@ class RunRecord:
         """A request ended: keep what there is so far, soon."""
         self._due = True
         if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write(), name="record")
+            self._writer = self._recorder.spawn(self._write())
 
     def end(self, *, failure: str | None = None) -> asyncio.Task[None]:
         """Keep what the run yielded until now, that it ended, and what ended it early; returns what ends then."""
         self._due = False
-        return asyncio.create_task(self._end(self._read(), failure), name="record")
+        return self._recorder.spawn(self._end(self._read(), failure))
 
     def drop(self) -> asyncio.Task[None]:
         """Keep nothing of it; returns what ends when nothing is left."""
         self._due = False
-        return asyncio.create_task(self._drop(), name="record")
+        return self._recorder.spawn(self._drop())
 
     async def _write(self) -> None:
         while self._due:
