@@ -308,7 +308,7 @@ def _bet(counters: ServerCounters, server: AttachedServer) -> BetView:
 
 
 def _advised(finding: Finding, around: Surroundings) -> Finding:
-    """The finding with advice that makes sense without the dashboard's keys."""
+    """The finding with advice that fits a server which is only looked at."""
     advice = {
         "unauthorized": f"give the API key in the variable {around.key_variable}",
         "server-error": "ask again when it is loaded; if that does not come, see its log",

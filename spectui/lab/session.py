@@ -140,9 +140,9 @@ class Session:
 
     def toggle_traffic(self) -> None:
         """Start the traffic, or end it; on a lost server of somebody else, look whether it is back."""
-        self.wants_traffic = not self.wants_traffic
         gone = self.server is None or self.server.state is ServerState.GONE
-        lost = gone and self.staging.staged.attached and self.wants_traffic
+        lost = gone and self.staging.staged.attached
+        self.wants_traffic = lost or not self.wants_traffic
         self._operations.patient((lambda: self._attach(self.staging.staged)) if lost else self._resume)
 
     def measure_baseline(self, *, force: bool) -> None:

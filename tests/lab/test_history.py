@@ -158,6 +158,21 @@ def test_two_runs_differ_in_what_is_named() -> None:
     assert compare_runs(RUN, RUN).differences == {}
 
 
+def test_another_build_or_file_is_said_beside_the_ratio() -> None:
+    file = FileIdentity("/m/big.gguf", 10, 1)
+    a = replace(RUN, conditions=replace(RUN.conditions, model=file, draft=file))
+    changes = {"build": "b1\x1b", "model": replace(file, mtime_ns=2), "draft": FileIdentity("/m/o", 10, 1)}
+    b = replace(RUN, id=4, conditions=replace(a.conditions, **changes))
+    data = comparison_to_json(compare_runs(a, b), {})
+    builds, model = data["cautions"]
+    assert "different builds, b10434 and b1" in builds
+    assert model == "/m/big.gguf was changed between the runs"
+    lines = comparison_table(data).splitlines()
+    assert lines[-3:-1] == [f"careful: {builds}", f"careful: {model}"]
+    assert "\x1b" not in "".join(lines)
+    assert comparison_to_json(compare_runs(a, a), {})["cautions"] == []
+
+
 def test_the_ratio_of_two_speeds_has_both_errors() -> None:
     slow = with_speed(Estimate(value=20.0, low=20.0 / 1.1, high=20.0 * 1.1))
     fast = with_speed(Estimate(value=30.0, low=30.0 / 1.2, high=30.0 * 1.2))
