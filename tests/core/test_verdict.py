@@ -101,7 +101,7 @@ def test_off_is_a_state_and_no_finding() -> None:
     assert verdict.findings == ()
 
 
-KEY = re.compile(r"\bpress\b|\([a-zA-Z](, [a-zA-Z])*\)|^[b-zB-Z] ")
+KEY = re.compile(r"\bpress\b|(?<!V)\([a-zA-Z](, [a-zA-Z])*\)|^[b-zB-Z] ")
 """How a key of the dashboard would be named."""
 
 
