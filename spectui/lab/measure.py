@@ -19,6 +19,7 @@ from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
+from spectui.lab.findings import finding_to_json
 from spectui.lab.judging import predicted_curve, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
@@ -353,13 +354,3 @@ def probe_to_json(result: ProbeResult) -> dict[str, Any]:
     """The object of `spectui probe --json`; a point that could not be measured is null."""
     v: dict[str, float | None] = {str(n): value for n, value in sorted(result.v.items())}
     return {"t1_ms": result.t1_ms, "v": v | {str(n): None for n in result.dropped}}
-
-
-def finding_to_json(finding: Finding) -> dict[str, Any]:
-    """One finding in the headless contract's names."""
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "advice": finding.advice,
-        "evidence": dict(finding.evidence),
-    }
