@@ -14,7 +14,7 @@ from typing import Final
 
 from spectui.core.agreement import Agreements
 from spectui.core.snapshot import CurvePoint
-from spectui.core.speedup import CURVE_LENGTHS, tail_hazard
+from spectui.core.speedup import CURVE_LENGTHS, continued
 
 _LONGEST_REQUEST: Final = 256
 """Beyond so many tokens the end of a request changes nothing that could be seen."""
@@ -27,15 +27,6 @@ class RequestCost:
     passes: float
     steps: float
     """In plain steps of the target."""
-
-
-def continued(shares: Sequence[float], draft_length: int) -> list[float]:
-    """S(1) to S(k): measured where it was, then on by the tail's hazard."""
-    known = list(shares[:draft_length])
-    hazard = tail_hazard(shares) if shares else 0.0
-    while len(known) < draft_length:
-        known.append((known[-1] if known else 1.0) * hazard)
-    return known
 
 
 def request_cost(

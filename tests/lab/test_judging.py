@@ -212,4 +212,4 @@ def test_a_baseline_that_could_not_be_measured_says_why() -> None:
     verdict = verdict_of(bet, PROFILE, None, baseline_problem="the server speculates even without a mode")
     missing = next(f for f in verdict.findings if f.code == "baseline-missing")
     assert "speculates even without a mode" in missing.message
-    assert missing.advice == "press b to measure it"
+    assert missing.advice == "measure it on the same prompts: spectui measure --baseline"
