@@ -15,7 +15,6 @@ from random import Random
 from statistics import fmean
 
 from spectui.core.plain import counted, plain_line
-from spectui.core.profile import TuningProfile
 from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
