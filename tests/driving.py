@@ -18,7 +18,8 @@ from spectui.core.snapshot import Snapshot
 from spectui.store.paths import Folders
 from spectui.store.profiles import load
 from spectui.tui.app import SpectuiApp
-from spectui.tui.bridge import Opening, SessionController
+from spectui.tui.opening import Opening
+from spectui.tui.strip import StripController
 
 
 @dataclass
@@ -59,7 +60,7 @@ async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
     """The dashboard on a profile's file, as `spectui run FILE` opens it; ended on the way out."""
     loaded = load(str(profile_file), Folders.default())
     opening = Opening(profile=loaded.profile, name=str(profile_file), environ=dict(os.environ))
-    controller = SessionController(opening)
+    controller = StripController(opening)
     app = SpectuiApp(controller)
     try:
         async with app.run_test(size=(120, 36)) as pilot:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from textual import on
+from textual.actions import parse
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
@@ -112,6 +113,9 @@ class SpectuiApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen by name, then Textual's own themes and screenshots."""
         for binding in BY_SCREEN.get(type(screen).__name__, ()):
+            _, name, parameters = parse(binding.action)
+            if screen.check_action(name, parameters) is False:
+                continue
             action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
             yield SystemCommand(binding.description, binding.tooltip, lambda run=action: self.run_action(run))
         for command in super().get_system_commands(screen):

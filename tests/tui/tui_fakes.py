@@ -554,3 +554,19 @@ class FakeController:
 
     async def open_demo(self) -> None:
         self.calls.append(("open_demo",))
+
+    def switch(self, number: int) -> None:
+        self.calls.append(("switch", number))
+
+    async def open_session(self, name: str) -> None:
+        self.calls.append(("open_session", name))
+        if self.fail:
+            raise self.fail
+
+    async def attach_session(self, url: str) -> None:
+        self.calls.append(("attach_session", url))
+
+    async def close_session(self) -> None:
+        self.calls.append(("close_session",))
+        if self.fail:
+            raise self.fail
