@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -24,8 +25,32 @@ _OUTCOMES: Final = {
 }
 """Mark of a verdict and its ink."""
 _UP: Final = frozenset({ServerState.RUNNING, ServerState.ATTACHED})
-_LABELS: Final = (24, 16, 10, 6, 0)
-"""Cells for a label, from roomy to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How much a mark says."""
+
+    label: int
+    """Cells for the label at most; 0 leaves it out."""
+    words: bool = False
+    decimals: int | None = 1
+    """Of the speed; None leaves it out."""
+
+    @property
+    def gap(self) -> int:
+        """Cells between two marks."""
+        return 2 if self.label else 1
+
+
+_ROOMS: Final = (
+    _Room(24, words=True),
+    *(_Room(label) for label in (24, 16, 10, 6)),
+    _Room(0),
+    _Room(0, decimals=0),
+    _Room(0, decimals=None),
+)
+"""From roomy to nine sessions on forty columns."""
 
 
 def rows_of(strip: StripView) -> int:
@@ -63,35 +88,36 @@ class SessionStrip(Panel):
 
 
 def _marks(marks: Sequence[SessionMark], width: int) -> Line:
-    for words, label in ((True, _LABELS[0]), *((False, room) for room in _LABELS)):
-        pieces = [_mark(mark, words=words, label=label) for mark in marks]
-        gap = 2 if label else 1
-        if sum(map(_cells, pieces)) + gap * (len(pieces) - 1) <= width:
+    for room in _ROOMS:
+        pieces = [_mark(mark, room) for mark in marks]
+        if sum(map(_cells, pieces)) + room.gap * (len(pieces) - 1) <= width:
             break
     spans: list[Span] = []
     for piece in pieces:
-        spans += [Span(" " * gap), *piece] if spans else piece
+        spans += [Span(" " * room.gap), *piece] if spans else piece
     return tuple(spans)
 
 
-def _mark(mark: SessionMark, *, words: bool, label: int) -> list[Span]:
-    """Number, label, state, speed and verdict; the number of the one in front is a badge."""
+def _mark(mark: SessionMark, room: _Room) -> list[Span]:
+    """Number, label, state, speed and verdict; the number of the one in front is a badge in brackets."""
     act = "" if mark.front else f"screen.session({mark.number})"
     dot, ink = DOTS[mark.state]
-    verdict, colour = _OUTCOMES[mark.outcome]
-    spans = [Span(f" {mark.number} ", "badge-mute" if mark.front else "key", act)]
-    if label:
-        spans.append(Span(f" {short(shown(mark.label), label)}", "strong" if mark.front else "label", act))
-    spans.append(Span(f" {dot}" if label else dot, ink, act))
-    if words:
+    blank = " " if room.label else ""
+    number = f"[{mark.number}]" if mark.front else f"{blank}{mark.number}{blank}"
+    spans = [Span(number, "badge-mute" if mark.front else "key", act)]
+    if room.label:
+        label = short(shown(mark.label), room.label)
+        spans.append(Span(f" {label} ", "strong" if mark.front else "label", act))
+    spans.append(Span(dot, ink, act))
+    if room.words:
         spans.append(Span(f" {mark.state}", "label", act))
-    if mark.state in _UP or mark.sending:
-        unit = " tok/s" if words else ""
-        spans.append(Span(f" {speed(mark.tokens_per_second)}{unit}", "text", act))
-        said = f"{verdict} {mark.outcome.value}" if words and verdict != mark.outcome.value else verdict
-        spans.append(Span(f" {said}", colour, act))
-    elif mark.outcome is Outcome.BROKEN:
-        spans.append(Span(f" {verdict}", colour, act))
+    if mark.tokens_per_second is not None and room.decimals is not None:
+        value = speed(mark.tokens_per_second) if room.decimals else f"{mark.tokens_per_second:.0f}"
+        spans.append(Span(f"{blank}{value}{' tok/s' if room.words else ''}", "text", act))
+    if mark.state in _UP or mark.sending or mark.outcome is Outcome.BROKEN:
+        verdict, colour = _OUTCOMES[mark.outcome]
+        named = room.words and mark.outcome not in {Outcome.UNKNOWN, Outcome.OFF}
+        spans.append(Span(f"{blank}{verdict}" + (f" {mark.outcome}" if named else ""), colour, act))
     return spans
 
 
