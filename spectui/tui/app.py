@@ -42,7 +42,7 @@ class SpectuiApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "ctrl+q,ctrl+c", "quit", "quit", tooltip="Stop our server and leave", id="force_quit", show=False
+            "ctrl+q,ctrl+c", "quit", "quit", tooltip="Stop our servers and leave", id="force_quit", show=False
         ),
     ]
 
@@ -128,9 +128,9 @@ class SpectuiApp(App[None]):
         self.push_screen(HelpScreen([*DASHBOARD, *duel]))
 
     async def action_quit(self) -> None:
-        """Stop our server first. Asked a second time, leave at once."""
+        """Stop our servers first. Asked a second time, leave at once."""
         if self._leaving:
-            self.exit()
+            self.exit(return_code=self._status)
             return
         self._leaving = True
         self.notify("stopping", timeout=60)

@@ -51,7 +51,7 @@ _GENERAL: Final = (
         id="help",
         group=GENERAL,
     ),
-    Binding("q", "app.quit", "quit", tooltip="Stop our server and leave", id="quit", group=GENERAL),
+    Binding("q", "app.quit", "quit", tooltip="Stop our servers and leave", id="quit", group=GENERAL),
 )
 
 _NUMBERS: Final = tuple(

@@ -10,6 +10,7 @@ import pytest
 from scripted_server import Script, ScriptedServer
 from textual.message import Message
 
+from spectui.core.duel import DuelState, DuelView
 from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettings, TuningProfile
 from spectui.core.snapshot import ServerState, SessionMark, Snapshot, TrafficState
 from spectui.core.strip import MAX_SESSIONS
@@ -264,6 +265,15 @@ async def test_drafts_of_one_session_are_not_offered_in_another() -> None:
         await watched.up()
         watched.strip.switch(2)
         assert [m.drafts for m in watched.said if isinstance(m, DraftsReady)][-1:] == [()]
+
+
+async def test_a_comparison_keeps_the_device_of_the_server_that_stepped_aside() -> None:
+    async with strip_on(1) as (watched, _):
+        control = watched.strip.front
+        control._devices = ("GPU 0",)
+        assert control.borrowed == ()
+        control.duel._view = DuelView(state=DuelState.RUNNING)
+        assert control.borrowed == ("GPU 0",)
 
 
 def test_a_key_goes_to_its_own_address_only() -> None:
