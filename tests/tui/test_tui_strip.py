@@ -50,9 +50,10 @@ async def test_one_session_has_no_strip_and_no_number_keys(opened: Opener) -> No
 )
 async def test_the_line_is_as_wordy_as_fits(opened: Opener, size: tuple[int, int], line: str) -> None:
     async with opened(fakes.several(), size=size) as (pilot, _):
-        first, *rest = texts(pilot)
+        first, shared = texts(pilot)
         assert first == line
-        assert " ".join(rest) == "1 and 2 share the CPU: their speeds disturb each other"
+        whole = "1 and 2 share the CPU: their speeds disturb each other"
+        assert shared == (whole if size[0] > len(whole) else f"{whole[:37].rstrip()}\u2026")
         assert pilot.app.screen.query_one(SessionStrip).region.y == 0
 
 
@@ -127,6 +128,19 @@ async def test_sharing_comes_and_goes_with_its_row(opened: Opener) -> None:
         controller.show(replace(quiet, strip=StripView()))
         await pilot.pause()
         assert not pilot.app.screen.query_one(SessionStrip).display
+
+
+async def test_a_disturbed_device_comes_first_where_one_row_is_left(opened: Opener) -> None:
+    shared = (
+        SharedDevice(device="the CPU", numbers=(1, 3), disturbed=False),
+        SharedDevice(device="GPU 1", numbers=(2, 4), disturbed=True),
+    )
+    several = of(SessionMark(number=1, label="a", front=True), shared=shared)
+    async with opened(several, size=(120, 12)) as (pilot, _):
+        assert texts(pilot)[1:] == ["2 and 4 share GPU 1: their speeds disturb each other"]
+        await pilot.resize_terminal(120, 36)
+        await pilot.pause()
+        assert [text[:7] for text in texts(pilot)[1:]] == ["2 and 4", "1 and 3"]
 
 
 async def test_a_further_session_from_a_profile(opened: Opener) -> None:

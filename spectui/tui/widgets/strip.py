@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from spectui.core.snapshot import ServerState, SessionMark, Snapshot, StripView
 from spectui.core.strip import sharing_sentence
 from spectui.core.verdict import Outcome
-from spectui.tui.text import short, shown, speed, wrap
+from spectui.tui.text import short, shown, speed
 from spectui.tui.widgets.header import DOTS
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -24,6 +24,7 @@ _OUTCOMES: Final = {
     Outcome.BROKEN: ("!", "bad"),
 }
 """Mark of a verdict and its ink."""
+_FLAT_HEIGHT: Final = 18
 _UP: Final = frozenset({ServerState.RUNNING, ServerState.ATTACHED})
 
 
@@ -54,7 +55,7 @@ _ROOMS: Final = (
 
 
 def rows_of(strip: StripView) -> int:
-    """Rows that the strip takes on a wide terminal; the sentences wrap where it is narrow."""
+    """Rows that the strip takes where there is room for all of them."""
     return bool(strip.marks) + len(strip.shared)
 
 
@@ -67,8 +68,8 @@ class SessionStrip(Panel):
     """
 
     def view(self, snapshot: Snapshot) -> object:
-        """The marks."""
-        return snapshot.strip
+        """The marks, and whether there is height for all that is shared."""
+        return snapshot.strip, self._flat
 
     def watch_snapshot(self) -> None:
         """Come and go."""
@@ -81,10 +82,14 @@ class SessionStrip(Panel):
         if not strip.marks:
             return ()
         lines = [_marks(strip.marks, width)]
-        for shared in strip.shared:
+        for shared in sorted(strip.shared, key=lambda shared: not shared.disturbed):
             style = "badge-bad" if shared.disturbed else "warn"
-            lines += [(Span(line, style),) for line in wrap(shown(sharing_sentence(shared)), width)]
-        return lines[:height]
+            lines.append((Span(short(shown(sharing_sentence(shared)), width), style),))
+        return lines[: 2 if self._flat else height]
+
+    @property
+    def _flat(self) -> bool:
+        return self.screen.size.height < _FLAT_HEIGHT
 
 
 def _marks(marks: Sequence[SessionMark], width: int) -> Line:
