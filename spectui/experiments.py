@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from spectui.errors import UsageError
-from spectui.options import Duration, Numbers, api_key_of, target_of, with_baseline, workloads_of
+from spectui.options import Duration, Numbers, api_key_of, folders, target_of, with_baseline, workloads_of
 from spectui.printing import JSON_OPTION, fail, print_result, say
 
 _FEWEST: Final = 8
@@ -49,7 +49,9 @@ def ab(
     from spectui.lab.ab import AbOrder, AbRun  # noqa: PLC0415
     from spectui.lab.ab_report import ab_table, ab_to_json  # noqa: PLC0415
     from spectui.lab.launcher import Launcher  # noqa: PLC0415
+    from spectui.lab.recording import Recorder  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
+    from spectui.store.results import ResultStore  # noqa: PLC0415
 
     arms = [target_of(a), target_of(b)]
     names = workloads_of(workload, arms[0])
@@ -61,6 +63,7 @@ def ab(
         launcher=Launcher(),
         api_keys=(api_key_of(arms[0], os.environ), api_key_of(arms[1], os.environ)),
         progress=say,
+        recorder=Recorder(ResultStore.default(folders()), say=say),
     )
     result = run_to_end(experiment.run(AbOrder(workloads=names, pairs=runs, budget=budget)))
     print_result(ab_to_json(result), as_json=as_json, table=ab_table)
@@ -93,7 +96,9 @@ def concurrency(
     """Measure how the bet changes with the number of requests at once."""
     from spectui.lab import concurrency as lab  # noqa: PLC0415
     from spectui.lab.launcher import Launcher  # noqa: PLC0415
+    from spectui.lab.recording import Recorder  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
+    from spectui.store.results import ResultStore  # noqa: PLC0415
 
     profile = target_of(target)
     names = workloads_of(workload, profile)
@@ -102,7 +107,12 @@ def concurrency(
     if baseline is not None:
         profile = with_baseline(profile, baseline)
     profile = profile.with_traffic(workload=names[0], **({} if tokens is None else {"max_tokens": tokens}))
-    sweep = lab.ConcurrencySweep(launcher=Launcher(), api_key=api_key_of(profile, os.environ), progress=say)
+    sweep = lab.ConcurrencySweep(
+        launcher=Launcher(),
+        api_key=api_key_of(profile, os.environ),
+        progress=say,
+        recorder=Recorder(ResultStore.default(folders()), say=say),
+    )
     result = run_to_end(sweep.run(profile, levels, requests=runs))
     print_result(lab.levels_to_json(result), as_json=as_json, table=lab.levels_table)
     if result.failure is not None:

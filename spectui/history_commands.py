@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _AGE: Final = re.compile(r"(\d{1,6})([mhdw])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+SOURCES: Final = ("measure", "dashboard", "ab", "concurrency", "sweep")
 _RUN: Final = click.IntRange(1, 2**63 - 1)
 
 
@@ -45,6 +46,9 @@ def _filtered(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--draft", help="With this in the draft's file name."),
         click.option("--model", help="With this in the target's file name."),
         click.option("--build", help="Of this build, such as b10434."),
+        click.option(
+            "--source", type=click.Choice(SOURCES), help="Measured by this command, or the dashboard."
+        ),
         click.option("--since", type=Age(), help="Started within this time, such as 7d or 12h."),
         click.option("--limit", type=click.IntRange(1, 1_000_000), help="The newest so many."),
     )

@@ -103,6 +103,9 @@ def export(source: str, *, kind: str, file: str | None) -> None:
     else:
         profile = load_profile(source)
         found = exporting.newest_sweep(store, profile)
+    other = exporting.changed_since(kind, profile=profile, found=found)
+    if other is not None:
+        say(f"these results are stale: {plain_line(other)} is another one than they were measured with")
     text = run_to_end(exporting.export(kind, profile=profile, found=found, launcher=Launcher()))
     if file is None:
         click.echo(text, nl=False)

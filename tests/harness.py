@@ -49,7 +49,7 @@ def pair_profile(target: Path, draft: Path | None, binary: Path, **speculation: 
         speculation=SpeculationSettings(
             **{"mode": mode, "draft_model": str(draft) if draft else None, "draft_length": 4, **speculation}  # type: ignore[arg-type]  plain keywords
         ),
-        traffic=TrafficSettings(max_tokens=48, workload="prose"),
+        traffic=TrafficSettings(max_tokens=24, workload="prose"),
     )
 
 

@@ -7,15 +7,16 @@ import io
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from spectui.cli import main
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import Estimate
+from spectui.history_commands import SOURCES
 from spectui.store.paths import Folders
-from spectui.store.records import RunConditions, RunSummary
+from spectui.store.records import RunConditions, RunSource, RunSummary
 from spectui.store.results import STEPS, ResultStore
 
 DAY = 86_400
@@ -90,6 +91,8 @@ def test_runs_are_listed_the_newest_first(run: Runner) -> None:
         (("--since", "2h"), [3]),
         (("--build", "b1"), []),
         (("--mode", "off", "--workload", "prose"), [2]),
+        (("--source", "measure", "--limit", "1"), [3]),
+        (("--source", "ab"), []),
     ],
 )
 def test_runs_are_found_by_options(run: Runner, options: tuple[str, ...], found: list[int]) -> None:
@@ -97,6 +100,10 @@ def test_runs_are_found_by_options(run: Runner, options: tuple[str, ...], found:
     status, out, _ = run("export", *options)
     assert status == 0
     assert [int(row["id"]) for row in csv.DictReader(io.StringIO(out))] == found
+
+
+def test_every_source_can_be_asked_for() -> None:
+    assert get_args(RunSource) == SOURCES
 
 
 @pytest.mark.usefixtures("kept")
@@ -156,6 +163,7 @@ def test_nothing_kept_is_no_error_and_makes_no_file(run: Runner, file: Path) -> 
         (("--json", "show", "1"), "come after its name"),
         (("--since", "yesterday"), "yesterday"),
         (("--limit", "0"), "--limit"),
+        (("--source", "nobody"), "--source"),
         (("export", "--format", "xml"), "xml"),
         (("bogus",), "bogus"),
     ],

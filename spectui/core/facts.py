@@ -93,7 +93,7 @@ class Facts:
     traffic: bool = False
     """Whether test traffic flows."""
     baseline_expected: bool = True
-    """Whether a baseline can be had at all by pressing a key."""
+    """Whether a baseline can be measured; else it is given."""
     baseline_known: bool = False
     """Whether there is a baseline, so that it is the measured speed that is missing."""
 

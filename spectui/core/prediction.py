@@ -1,7 +1,8 @@
-"""Survival and the cost of passes -> predicted speedup at any draft length, ends of requests included.
+"""Acceptance and the cost of passes -> predicted speedup at any draft length, ends of requests included.
 
 A draft is cut to the room that a request has left but one, so that short requests feel a long draft less than
-E / R says. The expected passes of a request follow from its end backwards, token by token.
+E / R says. Where the agreements along the text are known they are walked; else the expected passes of a request
+follow from the survival curve, from the request's end backwards, token by token.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from spectui.core.agreement import Agreements
 from spectui.core.snapshot import CurvePoint
-from spectui.core.speedup import CURVE_LENGTHS, tail_hazard
+from spectui.core.speedup import CURVE_LENGTHS, continued
 
 _LONGEST_REQUEST: Final = 256
 """Beyond so many tokens the end of a request changes nothing that could be seen."""
@@ -25,15 +27,6 @@ class RequestCost:
     passes: float
     steps: float
     """In plain steps of the target."""
-
-
-def continued(shares: Sequence[float], draft_length: int) -> list[float]:
-    """S(1) to S(k): measured where it was, then on by the tail's hazard."""
-    known = list(shares[:draft_length])
-    hazard = tail_hazard(shares) if shares else 0.0
-    while len(known) < draft_length:
-        known.append((known[-1] if known else 1.0) * hazard)
-    return known
 
 
 def request_cost(
@@ -84,17 +77,38 @@ def full_curve(
     points = []
     for k in lengths:
         value = predicted_speedup(shares, k, tokens, pass_cost)
-        error = math.hypot(_relative_spread(shares, replicates, k), cost_error)
-        band = math.exp(1.96 * error) if replicates else None
-        points.append(
-            CurvePoint(
-                draft_length=k,
-                speedup=value,
-                low=value / band if band else None,
-                high=value * band if band else None,
-            )
-        )
+        error = math.hypot(_relative_spread(shares, replicates, k), cost_error) if replicates else None
+        points.append(_point(k, value, error))
     return tuple(points)
+
+
+def walked_curve(
+    agreements: Agreements,
+    pass_cost: Callable[[int], float],
+    *,
+    cost_error: float = 0.0,
+    lengths: Sequence[int] = CURVE_LENGTHS,
+) -> tuple[CurvePoint, ...]:
+    """Predicted speedup at each length over the text that was seen, with a 95 % interval where it can be told.
+
+    cost_error: relative standard error of the cost side, baseline included.
+    """
+    points = []
+    for k in lengths:
+        found = agreements.at(k, pass_cost)
+        if found is None:
+            return ()
+        error = None if found.error is None else math.hypot(found.error, cost_error)
+        points.append(_point(k, found.speedup, error))
+    return tuple(points)
+
+
+def _point(draft_length: int, value: float, error: float | None) -> CurvePoint:
+    """A point with the interval of its relative standard error, symmetric on a logarithmic scale."""
+    if error is None:
+        return CurvePoint(draft_length=draft_length, speedup=value)
+    band = math.exp(1.96 * error)
+    return CurvePoint(draft_length=draft_length, speedup=value, low=value / band, high=value * band)
 
 
 def _relative_spread(shares: Sequence[float], replicates: Sequence[Sequence[float]], k: int) -> float:

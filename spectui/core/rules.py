@@ -93,7 +93,7 @@ def _no_baseline_message(f: Facts) -> str:
 
 def _no_baseline_advice(f: Facts) -> str:
     if f.baseline_expected:
-        return "press b to measure it"
+        return "measure it on the same prompts: spectui measure --baseline"
     return "give it with --measured" if f.baseline_known else "give one with --baseline"
 
 
@@ -232,7 +232,7 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
         Group.THE_BET,
         lambda f: _drafts_nothing(f) and f.ngram,
         lambda f: f"the lookup found nothing to draft in {f.passes} passes",
-        lambda _: "this workload repeats nothing: use a draft model, or a shorter lookup (p)",
+        lambda _: "this workload repeats nothing: use a draft model, or a shorter lookup",
         ("passes", "drafted"),
     ),
     Rule(
@@ -337,7 +337,7 @@ TO_KNOW_RULES: Final[tuple[Rule, ...]] = (
         lambda f: (
             f"{f.accepted} of {f.drafted} drafted tokens were accepted: this draft does not fit this target"
         ),
-        lambda _: "try another draft model (d)",
+        lambda _: "try another draft model",
         ("drafted", "accepted"),
     ),
     Rule(
@@ -360,7 +360,7 @@ TO_KNOW_RULES: Final[tuple[Rule, ...]] = (
         Group.TO_KNOW,
         lambda f: bool(f.baseline_stale),
         lambda f: f.baseline_stale,
-        lambda f: "press b to measure it again" if f.baseline_expected else "measure it again",
+        lambda _: "measure it again",
     ),
 )
 

@@ -7,6 +7,7 @@ that memory and the cost of an estimate stay bounded over days of traffic.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -15,6 +16,7 @@ from typing import Final
 
 from spectui.core import acceptance, speedup
 from spectui.core.acceptance import RequestSums
+from spectui.core.agreement import Agreements, agreement
 from spectui.core.passes import RequestPasses, TargetPass, in_cycles, is_two_pass
 from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import BetView, Estimate
@@ -22,6 +24,8 @@ from spectui.core.stats import Ratio, RatioSums, ratio
 
 _MAX_CLUSTERS: Final = 256
 _MAX_TIMES_TO_FIRST: Final = 500
+_MAX_STRINGS: Final = 24
+"""Latest requests whose agreements are walked; more would take longer and say no more."""
 _STALLED: Final = 10.0
 """A pass that takes so many times the request's median per row was held up by something else than the bet."""
 _STALLS_PER_PASS: Final = 0.005
@@ -86,6 +90,7 @@ class Segment:
         self.two_pass = False
         """Whether the server makes two target passes per cycle; passes are then cycles here."""
         self._first_token_ms: list[float] = []
+        self._strings: deque[bytes] = deque(maxlen=_MAX_STRINGS)
         self._requests = 0
         self._committed = 0
         self._stream_seconds = 0.0
@@ -102,6 +107,8 @@ class Segment:
             return
         self.two_pass = self.two_pass or is_two_pass(request.passes)
         request = in_cycles(request)
+        if self.fixed_length and not self.two_pass:
+            self._strings.append(agreement(request))
         self._clusters.append(self._sums(request))
         sums, held = self._speed_sums(request)
         self._speed.append(sums)
@@ -204,6 +211,16 @@ class Segment:
     def _first_token(self, in_flight: Sequence[RequestPasses]) -> float | None:
         times = self._first_token_ms + [r.ttft_ms for r in in_flight if r.ttft_ms is not None]
         return median(times) if times else None
+
+    def agreements(self, rng: Random) -> Agreements | None:
+        """Where draft and target agreed in the latest requests; None where drafts do not show it.
+
+        With p_min and n-gram drafts the end of a draft is no disagreement, and a server that makes two passes a
+        cycle hides every token of the first.
+        """
+        if self.two_pass or not self.fixed_length or not self._strings:
+            return None
+        return Agreements(tuple(self._strings), rng)
 
     def survival_replicates(self, count: int, rng: Random) -> tuple[tuple[float, ...], ...]:
         """Survival curves of as many requests drawn again with replacement (bootstrap by request)."""

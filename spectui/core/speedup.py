@@ -56,15 +56,18 @@ def tail_hazard(shares: Sequence[float]) -> float:
     return min(1.0, math.pow(shares[-1] / before, 1 / (k - middle)))
 
 
-def tokens_at(shares: Sequence[float], draft_length: int) -> float:
-    """E at another length from measured survival: 1 + sum S(j), beyond the measured k by the tail's hazard."""
+def continued(shares: Sequence[float], draft_length: int) -> list[float]:
+    """S(1) to S(k): measured where it was, then on by the tail's hazard; 0 where nothing was seen."""
     known = list(shares[:draft_length])
-    if len(known) < draft_length and shares:
-        hazard, last = tail_hazard(shares), shares[-1]
-        while len(known) < draft_length:
-            last *= hazard
-            known.append(last)
-    return 1 + math.fsum(known)
+    hazard = tail_hazard(shares) if shares else 0.0
+    while len(known) < draft_length:
+        known.append((known[-1] if known else 1.0) * hazard)
+    return known
+
+
+def tokens_at(shares: Sequence[float], draft_length: int) -> float:
+    """E at another length from measured survival: 1 + sum S(j)."""
+    return 1 + math.fsum(continued(shares, draft_length))
 
 
 def implied_c(pass_cost: float, drafted_per_pass: float) -> float | None:

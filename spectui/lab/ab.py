@@ -26,6 +26,7 @@ from spectui.lab.fitting import obstacle
 from spectui.lab.launcher import Launcher
 from spectui.lab.machine import MachineMonitor
 from spectui.lab.measure import Progress
+from spectui.lab.recording import Recorder
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt, PromptOrder, Workload, load_workload
 from spectui.llama.binary import Device, list_devices
@@ -129,13 +130,17 @@ class AbRun:
         progress: Progress = lambda _line: None,
         watcher: Watcher | None = None,
         machine: MachineMonitor | None = None,
+        recorder: Recorder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if b.traffic != a.traffic:
             progress("both arms get A's traffic: length, concurrency and depth of B's profile are not used")
         b = same_traffic(a, b)
-        self._a = Arm(a, launcher=launcher, api_key=api_keys[0], progress=progress)
-        self._b = Arm(b, launcher=launcher, api_key=api_keys[1], progress=progress)
+        self._recorder = recorder or Recorder()
+        self._a, self._b = (
+            Arm(profile, launcher=launcher, api_key=key, progress=progress, recorder=self._recorder)
+            for profile, key in zip((a, b), api_keys, strict=True)
+        )
         self._launcher = launcher
         self._progress = progress
         self._watcher = watcher or Watcher()
@@ -168,7 +173,10 @@ class AbRun:
             try:
                 await self._a.close()
             finally:
-                await self._b.close()
+                try:
+                    await self._b.close()
+                finally:
+                    await self._recorder.settled()
         return result
 
     async def _choose_whether_together(self) -> None:
@@ -192,6 +200,7 @@ class AbRun:
         pairs = result.pairs.setdefault(name, [])
         looks, sent, block = Looks(planned), 0, 0
         width = max(_BLOCK if self._together else _BLOCK_WITH_START, traffic.concurrency)
+        failure: str | None = "interrupted"
         try:
             if self._together:
                 for arm in (self._a, self._b):
@@ -209,12 +218,14 @@ class AbRun:
                     last = last or Reason.BUDGET
                 if (end := await asyncio.to_thread(looks.after, pairs, last=last)) is not None:
                     result.ended[name] = end
-        except SpectuiError:
+            failure = None
+        except SpectuiError as error:
+            failure = str(error)
             if (end := looks.after(pairs, last=Reason.FAILED)) is not None:
                 result.ended[name] = end
             raise
         finally:
-            self._conclude(name)
+            self._conclude(name, failure)
 
     async def _block(
         self, workload: Workload, number: int, warmup: Sequence[Prompt], prompts: Sequence[Prompt]
@@ -250,9 +261,9 @@ class AbRun:
         plain = arm.speed(workload) if arm.is_plain_side_of(other) else None
         return plain, name if plain else ""
 
-    def _conclude(self, workload: str) -> None:
+    def _conclude(self, workload: str, failure: str | None) -> None:
         for arm, other in ((self._a, self._b), (self._b, self._a)):
-            arm.conclude(workload, *self._plain(other, workload))
+            arm.conclude(workload, *self._plain(other, workload), failure=failure)
 
 
 def same_traffic(a: TuningProfile, b: TuningProfile) -> TuningProfile:

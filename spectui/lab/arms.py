@@ -17,9 +17,11 @@ from spectui.lab.collect import Collector
 from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Progress, ended_by, known_settings, open_server
+from spectui.lab.recording import Recorder, RunRecord, summary_of
 from spectui.lab.server import LaunchedServer, Server
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt, Workload
+from spectui.store.records import RunSummary
 
 
 class Answers(Collector):
@@ -46,8 +48,11 @@ class Arm:
         launcher: Launcher,
         api_key: str | None = None,
         progress: Progress = lambda _line: None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.profile = profile
+        self._recorder = recorder or Recorder()
+        self._records: dict[str, RunRecord] = {}
         self.measurement = Measurement()
         self._launcher = launcher
         self._api_key = api_key
@@ -56,7 +61,9 @@ class Arm:
         self._open = False
         self._known: TuningProfile | None = None
         self._fixed_length: bool | None = None
-        self._recorders: dict[str, Answers] = {}
+        self._answers: dict[str, Answers] = {}
+        self._against: dict[str, tuple[SpeedEstimate | None, str]] = {}
+        """What a workload's bet was measured against, once that is known."""
         self._drafting: dict[str, DraftTiming] = {}
         self._before: DraftTiming | None = None
 
@@ -103,42 +110,49 @@ class Arm:
 
     async def warm_up(self, workload: Workload, prompts: Sequence[Prompt]) -> None:
         """Send the warm-up, which is not counted; with it the server begins on this workload."""
-        server, recorder = self._ready(workload)
+        server, answers = self._ready(workload)
         self._before = server.drafting
         server.profile = self._settings(workload)
-        await self._sent(server, recorder, prompts, requests=0, warm_up=True)
+        await self._sent(server, answers, prompts, requests=0, warm_up=True)
 
     async def turn(self, workload: Workload, prompts: Sequence[Prompt]) -> dict[str, RequestResult]:
         """Send these prompts and return their complete answers by the prompt's id. Raises SpectuiError."""
-        server, recorder = self._ready(workload)
-        recorder.answers.clear()
-        await self._sent(server, recorder, prompts, requests=len(prompts), warm_up=False)
-        return dict(recorder.answers)
+        server, answers = self._ready(workload)
+        answers.answers.clear()
+        await self._sent(server, answers, prompts, requests=len(prompts), warm_up=False)
+        return dict(answers.answers)
 
     def speed(self, workload: str) -> SpeedEstimate | None:
         """Decode speed of all answers so far."""
-        recorder = self._recorders.get(workload)
-        return recorder.segment.speed() if recorder else None
+        answers = self._answers.get(workload)
+        return answers.segment.speed() if answers else None
 
     def bet(self, workload: str, baseline: SpeedEstimate | None, source: str) -> BetView | None:
         """The bet on a workload as far as it was measured; None before its first turn."""
-        recorder = self._recorders.get(workload)
-        if recorder is None:
+        answers = self._answers.get(workload)
+        if answers is None:
             return None
-        if self._open and self._server is not None:
-            self._account(workload, self._server)
-        bet = recorder.segment.bet(
-            baseline=baseline, baseline_source=source, drafting=self._drafting.get(workload)
+        bet = answers.segment.bet(
+            baseline=baseline,
+            baseline_source=source,
+            drafting=self._drafted(workload, self._server if self._open else None),
         )
         # Nothing is probed between the turns of an arm.
         return with_costs(bet, {})
 
-    def conclude(self, workload: str, baseline: SpeedEstimate | None, source: str) -> None:
-        """Take what a workload yielded into the measurement."""
+    def conclude(
+        self, workload: str, baseline: SpeedEstimate | None, source: str, *, failure: str | None = None
+    ) -> None:
+        """Take what a workload yielded into the measurement, and keep it; failure: what ended it early."""
         bet = self.bet(workload, baseline, source)
-        if bet is not None:
-            self.measurement.bets[workload] = bet
-            self.measurement.judge(workload, self._recorders[workload].segment.profile, self._server)
+        if bet is None:
+            return
+        if self._open and self._server is not None:
+            self._account(workload, self._server)
+        self.measurement.bets[workload] = bet
+        self.measurement.judge(workload, self._answers[workload].segment, self._server)
+        self._against[workload] = baseline, source
+        self._records.pop(workload).end(failure=failure)
 
     def is_plain_side_of(self, other: Arm) -> bool:
         """Whether this arm is what the other's bet is measured against: the same server without speculation."""
@@ -154,33 +168,53 @@ class Arm:
     def _ready(self, workload: Workload) -> tuple[Server, Answers]:
         if self._server is None or not self._open:
             raise RuntimeError("an arm takes its turn while its server is open")
-        if workload.name not in self._recorders:
-            self._recorders[workload.name] = Answers(
-                self._settings(workload), fixed_length=self._fixed_length, rereads=self._server.rereads
-            )
-        return self._server, self._recorders[workload.name]
+        if workload.name not in self._answers:
+            self._begin(workload, self._server)
+        return self._server, self._answers[workload.name]
+
+    def _begin(self, workload: Workload, server: Server) -> None:
+        """Begin a workload with its record; both last over all of the server's lives."""
+        name, settings = workload.name, self._settings(workload)
+
+        def summary() -> RunSummary:
+            bet = self.bet(name, *self._against.get(name, (None, "")))
+            return summary_of(bet or BetView(), self.speed(name))
+
+        record = self._records[name] = self._recorder.begin(server, settings, summary, source="ab")
+        self._answers[name] = Answers(
+            settings,
+            fixed_length=self._fixed_length,
+            rereads=server.rereads,
+            on_request=lambda _count: record.update(),
+        )
 
     def _settings(self, workload: Workload) -> TuningProfile:
         return self.settings.with_traffic(workload=workload.name)
 
     async def _sent(
-        self, server: Server, recorder: Answers, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
+        self, server: Server, answers: Answers, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
     ) -> None:
         try:
-            await recorder.send(server, iter(prompts), requests=requests, warm_up=warm_up)
+            await answers.send(server, iter(prompts), requests=requests, warm_up=warm_up)
         except SpectuiError as error:
             explained = await server.explain(error)
             self.failed(explained)
             raise explained from error
 
     def _account(self, workload: str, server: Server) -> None:
-        """Add what was drafted since the server began on this workload."""
-        now, known = drafting_since(self._before, server.drafting), self._drafting.get(workload)
+        """Take what was drafted since the server began on this workload."""
+        now = self._drafted(workload, server)
         self._before = server.drafting
-        if now is not None and known is not None:
-            now = replace(now, draft_ms=now.draft_ms + known.draft_ms, drafted=now.drafted + known.drafted)
         if now is not None:
             self._drafting[workload] = now
+
+    def _drafted(self, workload: str, server: Server | None) -> DraftTiming | None:
+        """All that was drafted for a workload, with what the server did since it began on it."""
+        known = self._drafting.get(workload)
+        now = None if server is None else drafting_since(self._before, server.drafting)
+        if now is None or known is None:
+            return now or known
+        return replace(now, draft_ms=now.draft_ms + known.draft_ms, drafted=now.drafted + known.drafted)
 
 
 def _comparable(server: ServerSettings) -> ServerSettings:

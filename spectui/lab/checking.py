@@ -11,6 +11,7 @@ from typing import Any
 from spectui.core.findings import Failure, Finding, launch_finding
 from spectui.core.plain import plain_line
 from spectui.errors import BinaryError, UsageError
+from spectui.lab.findings import finding_lines, finding_to_json
 from spectui.lab.givenfiles import require_regular
 from spectui.lab.running import run_to_end
 from spectui.llama.binary import BinaryProbe, find_binary
@@ -49,17 +50,14 @@ def check_to_json(checked: Checked, *, ok: bool) -> dict[str, Any]:
     """The object of `check --json`; argv is null where the line cannot be corrected without asking."""
     return {
         "ok": ok,
-        "findings": [
-            {"code": f.code, "message": f.message, "advice": f.advice, "evidence": dict(f.evidence)}
-            for f in checked.findings
-        ],
+        "findings": [finding_to_json(f) for f in checked.findings],
         "argv": list(checked.words) if checked.words is not None else None,
     }
 
 
 def check_table(data: dict[str, Any]) -> str:
     """The same for people."""
-    lines = [f"{f['code']}: {f['message']}; {f['advice']}" for f in data["findings"]]
+    lines = finding_lines(data["findings"])
     if data["ok"]:
         return "the binary takes this command line"
     if data["argv"] is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.profile import OFF, TuningProfile
@@ -21,10 +21,12 @@ from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import known_settings
 from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe_if_possible
+from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.tables import columns, number
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
+from spectui.store.records import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,14 +83,25 @@ class _Job:
     profile: TuningProfile
     workload: Workload
     requests: int
-    fixed_length: bool | None
+    fixed_length: bool | None = None
+    plain: SpeedEstimate | None = None
+    """What the bet is measured against; None for the plain side itself."""
+    probed: ProbeResult = field(default_factory=ProbeResult)
 
 
 class ConcurrencySweep:
     """Measures one profile at several levels; owns at most one server at a time."""
 
-    def __init__(self, *, launcher: Launcher, api_key: str | None, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        launcher: Launcher,
+        api_key: str | None,
+        progress: Callable[[str], None],
+        recorder: Recorder | None = None,
+    ) -> None:
         self._launcher = launcher
+        self._recorder = recorder or Recorder()
         self._api_key = api_key
         self._progress = progress
 
@@ -134,8 +147,8 @@ class ConcurrencySweep:
                 build = server.build
                 known, fixed_length = await known_settings(server, workload, self._progress)
                 for n in levels:
-                    job = _Job(_at(known, n), workload, requests, fixed_length)
-                    bets[n] = await self._level(server, job, speeds[n], probed)
+                    job = _Job(_at(known, n), workload, requests, fixed_length, speeds[n], probed)
+                    _, bets[n] = await self._sent(server, job)
         except (ServerError, LaunchError) as error:
             if not speeds:
                 raise
@@ -149,33 +162,39 @@ class ConcurrencySweep:
     async def _plain(
         self, server: Server, profile: TuningProfile, workload: Workload, requests: int
     ) -> SpeedEstimate:
-        job = _Job(profile, workload, requests, None)
-        speed = (await self._sent(server, job, "plain")).segment.speed()
+        speed, _ = await self._sent(server, _Job(profile, workload, requests))
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         return speed
 
-    async def _level(self, server: Server, job: _Job, speed: SpeedEstimate, probed: ProbeResult) -> BetView:
-        before = server.drafting
-        sent = await self._sent(server, job, "speculating")
-        bet = sent.segment.bet(
-            baseline=speed, baseline_source="measured", drafting=drafting_since(before, server.drafting)
-        )
-        return with_costs(bet, probed.v, probed.error)
-
-    async def _sent(self, server: Server, job: _Job, what: str) -> Collector:
+    async def _sent(self, server: Server, job: _Job) -> tuple[SpeedEstimate | None, BetView]:
         profile, at_once = job.profile, job.profile.traffic.concurrency
         # Every slot is busy for at least two rounds; the last requests of a level run in thinner company.
         total = max(job.requests, 2 * at_once)
+        before, what = server.drafting, "speculating" if job.plain else "plain"
+
+        def reading() -> BetView:
+            bet = collector.segment.bet(
+                baseline=job.plain,
+                baseline_source="measured" if job.plain else "",
+                drafting=drafting_since(before, server.drafting),
+            )
+            return with_costs(bet, job.probed.v, job.probed.error)
+
+        def summary() -> RunSummary:
+            return summary_of(reading(), collector.segment.speed())
+
+        def counted(requests: int) -> None:
+            self._progress(f"{what}, {at_once} at once: {requests} of {total} requests")
+            record.update()
+
         collector = Collector(
-            profile,
-            fixed_length=job.fixed_length,
-            rereads=server.rereads,
-            on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
+            profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
         )
         prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        await collector.send(server, prompts, requests=total)
-        return collector
+        async with self._recorder.recorded(server, profile, summary, source="concurrency") as record:
+            await collector.send(server, prompts, requests=total)
+        return collector.segment.speed(), reading()
 
     async def _probe(self, server: Server, profile: TuningProfile, levels: Sequence[int]) -> ProbeResult:
         rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1

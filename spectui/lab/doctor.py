@@ -24,10 +24,10 @@ from spectui.core.verdict import Facts, judge
 from spectui.errors import BinaryError, FlagError, LaunchError, ServerError, SpectuiError
 from spectui.lab.attaching import LocalServer, local_server
 from spectui.lab.checking import missing_file, missing_files
+from spectui.lab.findings import finding_lines, finding_to_json
 from spectui.lab.judging import verdict_of
 from spectui.lab.launcher import HOST, Launcher, missing_models, names_devices, unknown_devices
 from spectui.lab.machine import MachineMonitor
-from spectui.lab.measure import finding_to_json
 from spectui.lab.modelcheck import PAIRED_MODE, read_pair, too_large
 from spectui.lab.server import AttachedServer, failure_of
 from spectui.lab.workloads import load_workload
@@ -116,7 +116,7 @@ def diagnosis_to_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def diagnosis_table(data: dict[str, Any]) -> str:
     """The same for people."""
-    lines = [f"{f['code']}: {f['message']}; {f['advice']}".removesuffix("; ") for f in data["findings"]]
+    lines = finding_lines(data["findings"])
     return "\n".join([_summary(data["server"]), *(lines or [_all_well(data["server"])])])
 
 
@@ -308,7 +308,7 @@ def _bet(counters: ServerCounters, server: AttachedServer) -> BetView:
 
 
 def _advised(finding: Finding, around: Surroundings) -> Finding:
-    """The finding with advice that makes sense without the dashboard's keys."""
+    """The finding with advice that fits a server which is only looked at."""
     advice = {
         "unauthorized": f"give the API key in the variable {around.key_variable}",
         "server-error": "ask again when it is loaded; if that does not come, see its log",

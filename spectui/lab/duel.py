@@ -20,6 +20,7 @@ from spectui.errors import SpectuiError
 from spectui.lab.ab import AbOrder, AbResult, AbRun, Outputs, Watcher
 from spectui.lab.launcher import Launcher
 from spectui.lab.machine import MachineMonitor
+from spectui.lab.recording import Recorder
 
 OnView: TypeAlias = Callable[[DuelView], object]
 
@@ -35,6 +36,7 @@ class Duel(Watcher):
         on_view: OnView,
         api_keys: tuple[str | None, str | None] = (None, None),
         machine: MachineMonitor | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         if view.a is None or view.b is None:
             raise ValueError("a run takes two arms")
@@ -45,6 +47,7 @@ class Duel(Watcher):
         self._on_view = on_view
         self._api_keys = api_keys
         self._machine = machine
+        self._recorder = recorder
 
     async def check(self) -> None:
         """Make sure that both arms can be started, before anything is stopped for them. Raises SpectuiError."""
@@ -66,6 +69,7 @@ class Duel(Watcher):
                 progress=lambda line: self.show(note=plain_line(line, 500)),
                 watcher=self,
                 machine=self._machine,
+                recorder=self._recorder,
             )
             result = await run.run(AbOrder(workloads=(workload,), pairs=self._planned))
             await self._end(run, workload, result)

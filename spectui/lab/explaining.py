@@ -17,6 +17,7 @@ from spectui.core.profile import OFF
 from spectui.core.stats import RatioSums, ratio
 from spectui.core.verdict import judge
 from spectui.errors import UsageError
+from spectui.lab.findings import finding_lines, finding_to_json
 from spectui.lab.logreading import LogReading, read_log
 from spectui.lab.passfiles import read_passes
 from spectui.lab.tables import columns, number
@@ -134,18 +135,13 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
             "k": best.draft_length if best and worthwhile else None,
             "speedup": None if best is None else best.speedup if worthwhile else 1.0,
         },
-        "findings": [
-            {"code": f.code, "message": f.message, "advice": f.advice, "evidence": dict(f.evidence)}
-            for f in explanation.verdict.findings
-        ],
+        "findings": [finding_to_json(f) for f in explanation.verdict.findings],
     }
 
 
 def explanation_table(data: dict[str, Any]) -> str:
     """The same for people: the verdict first, then the numbers behind it."""
-    findings = [
-        f"{f['code']}: {f['message']}" + (f"; {f['advice']}" if f["advice"] else "") for f in data["findings"]
-    ]
+    findings = finding_lines(data["findings"])
     values = [
         ("alpha, per-token acceptance", _with_interval(data)),
         ("acceptance ratio", number(data["acceptance_ratio"])),

@@ -19,7 +19,7 @@ from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
 from spectui.errors import StoreError, UsageError
 from spectui.lab.launcher import HOST, Launcher
-from spectui.lab.sweepfiles import Found, found_of
+from spectui.lab.sweepfiles import Found, changed_file, found_of
 from spectui.lab.sweepreport import label_of, name_of, recommendations, sentence, sweep_table, sweep_to_json
 from spectui.llama.argv import build_argv
 from spectui.llama.capabilities import Capabilities
@@ -87,6 +87,12 @@ async def export(kind: str, *, profile: TuningProfile | None, found: Found | Non
         return preset(lines, caps)
     first = next(iter(entries.values()))
     return shell(lines, key=first.server.api_key_env) if kind == "shell" else llama_swap(lines)
+
+
+def changed_since(kind: str, *, profile: TuningProfile | None, found: Found | None) -> str | None:
+    """A file that is another one now than when what is exported was measured; None for settings as they are."""
+    measured = profile is None or kind in _NUMBERS
+    return changed_file(found.order) if measured and found is not None else None
 
 
 def recommended_profiles(found: Found) -> dict[str, TuningProfile]:

@@ -6,12 +6,13 @@ are computed again only when something arrived, so that a quiet session costs no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
 
 from spectui.core import speedup
+from spectui.core.passes import RequestPasses
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.segment import (
     DraftTiming,
@@ -24,15 +25,15 @@ from spectui.core.segment import (
 from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, Estimate, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
-from spectui.lab.judging import predicted_curve, textbook_curve, with_costs
+from spectui.lab.judging import curve_of, textbook_curve, with_costs
 from spectui.lab.probe import ProbeResult
+from spectui.lab.recording import summary_of
 from spectui.lab.traffic import RateMeter, RequestResult, Traffic
+from spectui.store.records import RunSummary
 
 _SAMPLE_SECONDS: Final = 1.0
 _OUTPUT_CHARACTERS: Final = 4000
 _MARKS: Final = 100
-_REPLICATES: Final = 40
-"""Bootstrap draws behind the curve's interval: its width to about a tenth."""
 _MIN_POINT_PASSES: Final = 40
 """Passes from which a draft length gets its point in the chart."""
 
@@ -49,6 +50,8 @@ class Gauge:
         self.warming_up = False
         self.on_longer_draft: Callable[[int], None] | None = None
         """Told the longest draft seen, while the server's draft length is not known."""
+        self.on_counted: Callable[[], None] = lambda: None
+        """Told when a counted request entered the segment."""
         self._longest = 0
         self._drafting_before: DraftTiming | None = None
         self._drafting: DraftTiming | None = None
@@ -102,8 +105,9 @@ class Gauge:
         """Another server answers from now on: what the drafts of the last one showed is forgotten."""
         self._longest = 0
 
-    def pause(self) -> None:
-        """No traffic for now; what was measured stays."""
+    def pause(self, now: float) -> None:
+        """No traffic for now; what was measured stays. now: the traffic's clock."""
+        self._account(now)
         self.traffic = None
         self.warming_up = False
         self.quiet()
@@ -140,6 +144,7 @@ class Gauge:
         self._learn_length(result)
         if result.counted:
             self.segment.add(result.passes)
+            self.on_counted()
         self._output = (self._output + "\n\n")[-_OUTPUT_CHARACTERS:]
         self._dirty = True
 
@@ -187,19 +192,31 @@ class Gauge:
         if not self._dirty:
             return self._bet
         self._dirty = False
+        bet = self._read(now, drafting, self.traffic.in_flight() if self.traffic else ())
+        self._bet = replace(bet, live_tokens_per_second=live)
+        return self._bet
+
+    def summary(self, *, now: float, drafting: DraftTiming | None) -> RunSummary:
+        """What the segment yielded so far, without what is in flight, as it is kept."""
+        return summary_of(self._read(now, drafting, ()), self.segment.speed())
+
+    def _read(self, now: float, drafting: DraftTiming | None, in_flight: Sequence[RequestPasses]) -> BetView:
+        self._account(now)
         if drafting is not None:
             self._drafting = drafting
-        if self.traffic is not None:
-            stream_seconds, busy_seconds = self.traffic.busy.take(now)
-            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
         bet = self.segment.bet(
-            in_flight=self.traffic.in_flight() if self.traffic else (),
+            in_flight=in_flight,
             baseline=self.plain.speed if self.plain else None,
             baseline_source=self.plain.source if self.plain else "",
             drafting=drafting_since(self._drafting_before, self._drafting),
         )
-        self._bet = replace(self._costed(bet), live_tokens_per_second=live)
-        return self._bet
+        return self._costed(bet)
+
+    def _account(self, now: float) -> None:
+        """Take the decode time so far, so that the speed of several streams can be read at any moment."""
+        if self.traffic is not None:
+            stream_seconds, busy_seconds = self.traffic.busy.take(now)
+            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
 
     @property
     def verification(self) -> Mapping[int, float]:
@@ -241,8 +258,7 @@ class Gauge:
             speeds[longest_draft(profile)] = speed
         plain = self.plain.speed if self.plain else None
         points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
-        replicates = self.segment.survival_replicates(_REPLICATES, self._random)
-        predicted = predicted_curve(bet, profile, self.verification, replicates)
+        predicted = curve_of(self.segment, bet, self.verification, self._random)
         return CurveView(
             revision=self._curve.revision + 1,
             textbook=textbook_curve(bet),

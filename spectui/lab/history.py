@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -37,6 +37,8 @@ class RunComparison:
     """Every condition that is not the same, as section.field, with both values."""
     ratio: Estimate | None
     """Speed of b over that of a."""
+    cautions: tuple[str, ...] = ()
+    """What else than the settings was another one: the build, or a file."""
 
 
 def is_stale(run: Run, builds: Mapping[str, str]) -> bool | None:
@@ -67,6 +69,7 @@ def compare_runs(a: Run, b: Run) -> RunComparison:
         b=b,
         differences={name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
         ratio=_ratio(a.summary.tokens_per_second, b.summary.tokens_per_second),
+        cautions=tuple(_cautions(a.conditions, b.conditions)),
     )
 
 
@@ -77,6 +80,7 @@ def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
     speculation, traffic = profile.speculation, profile.traffic
     return {
         "id": run.id,
+        "source": run.source,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
         "failure": run.failure,
@@ -108,6 +112,7 @@ def comparison_to_json(comparison: RunComparison, builds: Mapping[str, str]) -> 
         "ratio": ratio.value if ratio else None,
         "low": ratio.low if ratio else None,
         "high": ratio.high if ratio else None,
+        "cautions": list(comparison.cautions),
     }
 
 
@@ -124,11 +129,25 @@ def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:
 
 def history_table(data: dict[str, Any]) -> str:
     """`spectui history` for people."""
-    head = ("run", "started", "workload", "mode", "k", "tok/s", "actual", "alpha", "requests", "build", "")
+    head = (
+        "run",
+        "started",
+        "source",
+        "workload",
+        "mode",
+        "k",
+        "tok/s",
+        "actual",
+        "alpha",
+        "requests",
+        "build",
+        "",
+    )
     rows = [
         (
             str(run["id"]),
             _local(run["started_at"]),
+            run["source"],
             plain_line(run["workload"], 20),
             plain_line(run["mode"], 20),
             UNKNOWN if run["k"] is None else str(run["k"]),
@@ -141,7 +160,11 @@ def history_table(data: dict[str, Any]) -> str:
         )
         for run in data["runs"]
     ]
-    return columns(head, rows) if rows else "no runs are kept; spectui measure keeps each one"
+    return (
+        columns(head, rows)
+        if rows
+        else "no runs are kept; the dashboard and every measuring command keep theirs"
+    )
 
 
 def run_table(data: dict[str, Any]) -> str:
@@ -159,6 +182,7 @@ def comparison_table(data: dict[str, Any]) -> str:
     rows += [(name, _cell(pair["a"]), _cell(pair["b"])) for name, pair in data["differences"].items()]
     rows += [("", _remark(a), _remark(b))] if _remark(a) or _remark(b) else []
     lines = [columns(("", f"run {a['id']}", f"run {b['id']}"), rows)]
+    lines += [f"careful: {caution}" for caution in data["cautions"]]
     if data["ratio"] is not None:
         span = "" if data["low"] is None else f" ({data['low']:.2f} to {data['high']:.2f})"
         lines.append(f"run {b['id']} has {data['ratio']:.2f}x the speed of run {a['id']}{span}")
@@ -206,6 +230,15 @@ def _changed(file: FileIdentity) -> bool:
         return FileIdentity.of(file.path) != file
     except OSError:
         return True
+
+
+def _cautions(a: RunConditions, b: RunConditions) -> Iterator[str]:
+    if a.build is not None and b.build is not None and a.build != b.build:
+        one, other = plain_line(a.build, 40), plain_line(b.build, 40)
+        yield f"the runs are of different builds, {one} and {other}: part of the difference may be theirs"
+    for was, now in ((a.binary, b.binary), (a.model, b.model), (a.draft, b.draft)):
+        if was is not None and now is not None and was != now and was.path == now.path:
+            yield f"{plain_line(was.path, 200)} was changed between the runs"
 
 
 def _ratio(a: Estimate | None, b: Estimate | None) -> Estimate | None:

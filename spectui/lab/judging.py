@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
+from typing import Final
 
 from spectui.core import speedup
+from spectui.core.agreement import Agreements
 from spectui.core.cost import ASSUMED_REST, CostModel, calibrated, known_costs, rereading_steps, split
-from spectui.core.prediction import full_curve
+from spectui.core.prediction import full_curve, walked_curve
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.segment import longest_draft
+from spectui.core.segment import Segment, longest_draft
 from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate
 from spectui.core.verdict import Facts, Failure, Verdict, judge
 from spectui.lab.server import LaunchedServer, Server
+
+_REPLICATES: Final = 40
+"""Bootstrap draws behind the interval of a curve without agreements: its width to about a tenth."""
 
 
 def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
@@ -72,10 +78,14 @@ def predicted_curve(
     bet: BetView,
     profile: TuningProfile,
     v: Mapping[int, float] | None = None,
+    *,
     replicates: Sequence[Sequence[float]] = (),
+    agreements: Agreements | None = None,
     lengths: Sequence[int] = speedup.CURVE_LENGTHS,
 ) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths, calibrated on what the running settings cost; empty where unknowable.
+
+    agreements: of the same segment; without them the survival curve has to do, with replicates for its interval.
 
     With V probed this is the full cost of each pass. Without, the price of a drafted token spreads the whole cost
     of a pass evenly. Verification grows faster than evenly with the length, so for shorter drafts this reads low,
@@ -87,12 +97,15 @@ def predicted_curve(
         return ()
     if model is not None:
         fitted = calibrated(model, drafted_per_pass=bet.drafted_per_pass, pass_cost=bet.pass_cost)
+        cost_error = _relative_error(bet.speedup_actual)
+        if agreements is not None:
+            return walked_curve(agreements, fitted.pass_cost, cost_error=cost_error, lengths=lengths)
         return full_curve(
             shares,
             bet.tokens_per_request or profile.traffic.max_tokens,
             fitted.pass_cost,
             replicates=replicates,
-            cost_error=_relative_error(bet.speedup_actual),
+            cost_error=cost_error,
             lengths=lengths,
         )
     price = speedup.implied_c(bet.pass_cost, bet.drafted_per_pass)
@@ -104,6 +117,21 @@ def predicted_curve(
     return tuple(
         replace(a, speedup=math.sqrt(a.speedup * b.speedup)) if a.draft_length < now else a
         for a, b in zip(low, high, strict=False)
+    )
+
+
+def curve_of(
+    segment: Segment,
+    bet: BetView,
+    v: Mapping[int, float],
+    rng: Random,
+    lengths: Sequence[int] = speedup.CURVE_LENGTHS,
+) -> tuple[CurvePoint, ...]:
+    """The predicted curve of a segment from all that its requests tell; bet: its reading."""
+    agreements = segment.agreements(rng)
+    replicates = segment.survival_replicates(_REPLICATES, rng) if agreements is None else ()
+    return predicted_curve(
+        bet, segment.profile, v, replicates=replicates, agreements=agreements, lengths=lengths
     )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from random import Random
 from typing import Any
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.secrets import redacted
-from spectui.core.segment import drafting_since
+from spectui.core.segment import Segment, drafting_since
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding, Outcome
@@ -19,7 +20,8 @@ from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
-from spectui.lab.judging import predicted_curve, verdict_of, with_costs
+from spectui.lab.findings import finding_to_json
+from spectui.lab.judging import curve_of, verdict_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder, summary_of
@@ -27,6 +29,7 @@ from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_o
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
+from spectui.store.records import RunSummary
 from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
@@ -52,12 +55,12 @@ class Measurement:
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
-    def judge(self, workload: str, profile: TuningProfile, server: Server | None) -> None:
+    def judge(self, workload: str, segment: Segment, server: Server | None) -> None:
         """Add the findings on what a workload yielded."""
         bet = self.bets[workload]
         v = {n: cost.value for n, cost in bet.costs.v.items()}
-        best = best_point(predicted_curve(bet, profile, v))
-        verdict = verdict_of(bet, profile, server, best=best)
+        best = best_point(curve_of(segment, bet, v, Random(1)))  # noqa: S311  reproducible, no secret
+        verdict = verdict_of(bet, segment.profile, server, best=best)
         self.outcomes[workload] = verdict.outcome
         for finding in verdict.findings:
             self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
@@ -143,27 +146,24 @@ class Measurer:
             )
             return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
 
+        def summary() -> RunSummary:
+            return summary_of(reading(), collector.segment.speed())
+
         def counted(requests: int) -> None:
             self._progress(f"{name}: {requests} of {job.requests} requests")
-            record.update(summary_of(reading(), collector.segment.speed()))
+            record.update()
 
         collector = Collector(
             profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
         )
         prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         server.profile = profile
-        record = await self._recorder.begin(server, profile)
-        failure: str | None = "interrupted"
         try:
-            await collector.send(server, prompts, requests=job.requests)
-            failure = None
-        except SpectuiError as error:
-            failure = str(error)
-            raise
+            async with self._recorder.recorded(server, profile, summary, source="measure") as record:
+                await collector.send(server, prompts, requests=job.requests)
         finally:
-            bet = result.bets[name] = reading()
-            await record.end(summary_of(bet, collector.segment.speed()), failure=failure)
-        result.judge(name, profile, server)
+            result.bets[name] = reading()
+        result.judge(name, collector.segment, server)
 
     async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:
         """Start or attach; the key is sent to the address `key_of` only, it belongs to that server."""
@@ -355,13 +355,3 @@ def probe_to_json(result: ProbeResult) -> dict[str, Any]:
     """The object of `spectui probe --json`; a point that could not be measured is null."""
     v: dict[str, float | None] = {str(n): value for n, value in sorted(result.v.items())}
     return {"t1_ms": result.t1_ms, "v": v | {str(n): None for n in result.dropped}}
-
-
-def finding_to_json(finding: Finding) -> dict[str, Any]:
-    """One finding in the headless contract's names."""
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "advice": finding.advice,
-        "evidence": dict(finding.evidence),
-    }

@@ -1,45 +1,98 @@
-"""Keeps what is measured while it is measured: a run when it begins, with each request, and when it ends.
+"""Keeps what is measured while it is measured: a run from its first request on, again with each, and when it ends.
 
-Apart from the measuring, which it must never stop: a store that cannot be used is said once per run and costs
-nothing else. Writing happens off the event loop, since the disk may be slow while answers stream in.
+Apart from the measuring, which it must never stop: a store that cannot be used is said once, and from then on
+nothing is kept. Writing happens off the event loop, since the disk may be slow while answers stream in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import BetView
-from spectui.errors import StoreError
+from spectui.errors import SpectuiError, StoreError
 from spectui.lab.machine import this_machine
 from spectui.lab.server import LaunchedServer, Server
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Machine, RunConditions, RunSummary
+from spectui.store.records import Machine, RunConditions, RunSource, RunSummary
 from spectui.store.results import ResultStore
+
+_T = TypeVar("_T")
 
 
 class Recorder:
-    """Begins the records of runs. say: told in one line why something is not kept; clock: seconds since 1970."""
+    """Begins the records of runs. store: None keeps nothing, as after a failure.
+
+    say: told in one line why nothing is kept any more; clock: seconds since 1970.
+    """
 
     def __init__(
-        self, store: ResultStore, *, say: Callable[[str], None], clock: Callable[[], float] = time.time
+        self,
+        store: ResultStore | None = None,
+        *,
+        say: Callable[[str], None] = lambda _line: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._say = say
-        self._clock = clock
+        self.clock = clock
         self._machine: Machine | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self, server: Server, profile: TuningProfile) -> RunRecord:
-        """Keep that a run of this profile begins on this server."""
-        record = RunRecord(self._store, say=self._say, clock=self._clock)
-        await record.begin(await asyncio.to_thread(self._conditions, server, profile))
-        return record
+    def begin(
+        self, server: Server, profile: TuningProfile, read: Callable[[], RunSummary], *, source: RunSource
+    ) -> RunRecord:
+        """A run of this profile begins on this server; read: what it yielded so far, asked on the event loop."""
+        return RunRecord(self, lambda: self._conditions(server, profile), read, source=source)
+
+    @asynccontextmanager
+    async def recorded(
+        self, server: Server, profile: TuningProfile, read: Callable[[], RunSummary], *, source: RunSource
+    ) -> AsyncIterator[RunRecord]:
+        """As `begin`, for a run that ends with the block."""
+        record = self.begin(server, profile, read, source=source)
+        failure: str | None = "interrupted"
+        try:
+            yield record
+            failure = None
+        except SpectuiError as error:
+            failure = str(error)
+            raise
+        finally:
+            await record.end(failure=failure)
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Write in the background, one task for each piece of work."""
+        task = asyncio.create_task(work, name="record")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def settled(self) -> None:
+        """Wait until everything is written."""
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    async def kept(self, change: Callable[[ResultStore], _T]) -> _T | None:
+        """What the store says to a change; after a failure nothing is kept any more, so that it is said once."""
+        store = self._store
+        if store is None:
+            return None
+        try:
+            return await asyncio.to_thread(change, store)
+        except StoreError as error:
+            # Another run may have failed meanwhile, and said so.
+            if self._store is not None:
+                self._store = None
+                self._say(f"results are not kept: {error}")
+            return None
 
     def _conditions(self, server: Server, profile: TuningProfile) -> RunConditions:
         found = RunConditions(profile=profile, build=server.build)
@@ -58,47 +111,76 @@ class Recorder:
 
 
 class RunRecord:
-    """The record of one run. Made by `Recorder.begin`; one change is written at a time, the latest counts."""
+    """The record of one run, made by `Recorder.begin`. A run without a request that ended leaves none.
 
-    def __init__(self, store: ResultStore, *, say: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._store = store
-        self._say = say
-        self._clock = clock
+    One change is written at a time; what is read when its turn comes counts.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        conditions: Callable[[], RunConditions],
+        read: Callable[[], RunSummary],
+        *,
+        source: RunSource,
+    ) -> None:
+        self._recorder = recorder
+        self._conditions = conditions
+        self._read = read
+        self._source = source
+        self._started_at = recorder.clock()
         self._run: int | None = None
-        self._latest: RunSummary | None = None
+        self._due = False
         self._writer: asyncio.Task[None] | None = None
 
-    async def begin(self, conditions: RunConditions) -> None:
-        """Keep that it began."""
-        self._run = await self._kept(self._store.begin_run, conditions, at=self._clock())
-
-    def update(self, summary: RunSummary) -> None:
-        """Keep what it yielded so far, soon."""
-        self._latest = summary
+    def update(self) -> None:
+        """A request ended: keep what there is so far, soon."""
+        self._due = True
         if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write(), name="record")
+            self._writer = self._recorder.spawn(self._write())
 
-    async def end(self, summary: RunSummary, *, failure: str | None = None) -> None:
-        """Keep what it yielded, that it ended, and what ended it early."""
-        self._latest = None
-        if self._writer is not None:
-            await self._writer
-        if self._run is not None:
-            await self._kept(self._store.end_run, self._run, summary, at=self._clock(), failure=failure)
+    def end(self, *, failure: str | None = None) -> asyncio.Task[None]:
+        """Keep what the run yielded until now, that it ended, and what ended it early; returns what ends then."""
+        self._due = False
+        return self._recorder.spawn(self._end(self._read(), failure))
+
+    def drop(self) -> asyncio.Task[None]:
+        """Keep nothing of it; returns what ends when nothing is left."""
+        self._due = False
+        return self._recorder.spawn(self._drop())
 
     async def _write(self) -> None:
-        while self._run is not None and self._latest is not None:
-            summary, self._latest = self._latest, None
-            await self._kept(self._store.update_run, self._run, summary)
+        while self._due:
+            self._due = False
+            await self._keep(self._read())
 
-    async def _kept(self, change: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """What the store says; after a failure the record is given up, so that it is said once."""
-        try:
-            return await asyncio.to_thread(change, *arguments, **named)
-        except StoreError as error:
-            self._run = None
-            self._say(f"this result is not kept: {error}")
-            return None
+    async def _end(self, summary: RunSummary, failure: str | None) -> None:
+        await self._written()
+        if self._run is None:
+            await self._keep(summary)
+        run, at = self._run, self._recorder.clock()
+        if run is not None:
+            await self._recorder.kept(lambda store: store.end_run(run, summary, at=at, failure=failure))
+
+    async def _drop(self) -> None:
+        await self._written()
+        run = self._run
+        if run is not None:
+            await self._recorder.kept(lambda store: store.remove_run(run))
+
+    async def _written(self) -> None:
+        if self._writer is not None:
+            await self._writer
+
+    async def _keep(self, summary: RunSummary) -> None:
+        run = self._run
+        if run is not None:
+            await self._recorder.kept(lambda store: store.update_run(run, summary))
+        elif summary.requests:
+            self._run = await self._recorder.kept(lambda store: self._begun(store, summary))
+
+    def _begun(self, store: ResultStore, summary: RunSummary) -> int:
+        return store.begin_run(self._conditions(), summary, at=self._started_at, source=self._source)
 
 
 def summary_of(bet: BetView, speed: SpeedEstimate | None) -> RunSummary:

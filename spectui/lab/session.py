@@ -6,13 +6,14 @@ so that a slow load never holds the user up. Nothing here knows a screen.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
+from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import ServerState, TrafficState
 from spectui.core.verdict import Change
@@ -24,13 +25,17 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
 from spectui.lab.probe import ProbeResult
+from spectui.lab.recording import Recorder
+from spectui.lab.sending import Sending
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.staging import Staging, changed, label_of
-from spectui.lab.traffic import Traffic
 from spectui.lab.troubles import Troubles
-from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineStore
 from spectui.store.paths import Folders
+from spectui.store.results import ResultStore
+
+_PATIENCE: Final = 2.0
+"""Seconds that the results wait for another program's change: the end of a session waits for them."""
 
 
 class Session:
@@ -72,9 +77,10 @@ class Session:
         self._log_file = log_file
         self._operations = Operations(self.troubles.take)
         self._measuring = False
-        self._segment_of: tuple[Server, TuningProfile] | None = None
-        self._prompts: PromptOrder | None = None
-        self._traffic_task: asyncio.Task[None] | None = None
+        self.recorder = Recorder(
+            ResultStore(folders.results, patience=_PATIENCE), say=self.troubles.on_notice
+        )
+        self._sending = Sending(self.gauge, self.recorder, clock=clock, on_failure=self._lost)
         self._idle = IdleWork(lambda why: self.troubles.on_notice(f"verification could not be probed: {why}"))
 
     @property
@@ -87,7 +93,7 @@ class Session:
         """What the traffic does now."""
         if self._measuring:
             return TrafficState.BASELINE
-        if self._traffic_task is None or self._traffic_task.done():
+        if not self._sending.on:
             return TrafficState.OFF
         return TrafficState.WARMUP if self.gauge.warming_up else TrafficState.ON
 
@@ -134,9 +140,9 @@ class Session:
 
     def toggle_traffic(self) -> None:
         """Start the traffic, or end it; on a lost server of somebody else, look whether it is back."""
-        self.wants_traffic = not self.wants_traffic
         gone = self.server is None or self.server.state is ServerState.GONE
-        lost = gone and self.staging.staged.attached and self.wants_traffic
+        lost = gone and self.staging.staged.attached
+        self.wants_traffic = lost or not self.wants_traffic
         self._operations.patient((lambda: self._attach(self.staging.staged)) if lost else self._resume)
 
     def measure_baseline(self, *, force: bool) -> None:
@@ -158,6 +164,7 @@ class Session:
         """End traffic and our own server."""
         await self._operations.aclose()
         await self._stop_server()
+        await self._sending.aclose()
 
     def _require_own(self) -> None:
         if self.staging.staged.attached:
@@ -202,8 +209,7 @@ class Session:
             return
         self.staging.apply_now(lambda p: p.with_speculation(draft_length=draft_length))
         server.profile = self.staging.running or running
-        self._segment_of = (server, server.profile)
-        self.gauge.know_length(server.profile)
+        self._sending.know_length(server, server.profile)
 
     async def _launch(self, profile: TuningProfile, *, back: bool = False) -> None:
         """Replace the running server. A profile that cannot be planned leaves it running."""
@@ -236,7 +242,7 @@ class Session:
     async def _resume(self) -> None:
         """Go on with what runs: traffic if it is wanted, in a new segment if the settings changed."""
         profile, server = self.staging.running, self.server
-        same = self._segment_of == (server, profile)
+        same = self._sending.is_of(server, profile)
         if same and self.wants_traffic == (self.traffic_state is not TrafficState.OFF):
             return
         await self._stop_traffic()
@@ -244,61 +250,32 @@ class Session:
             return
         server.profile = profile
         if not same:
-            self.gauge.begin(profile, None, server.drafting, rereads=server.rereads)
-            self._segment_of = (server, profile)
-            self._prompts = None
+            self._sending.begin(server, profile)
         if self.wants_traffic:
             self.troubles.traffic_begins()
-            traffic = await self._new_traffic(server, profile)
-            self.gauge.go_on(traffic)
-            self._traffic_task = asyncio.create_task(self._send(traffic, server), name="traffic")
+            await self._sending.start(server, profile)
         if not same:
             await self._recall(profile)
         self._probe_while_idle(server, profile)
 
-    async def _new_traffic(self, server: Server, profile: TuningProfile) -> Traffic:
-        """Traffic over the segment's prompts; after a pause it goes on where it was, so that none repeats."""
-        if self._prompts is None:
-            workload = await asyncio.to_thread(load_workload, profile.traffic)
-            self._prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        traffic = Traffic(
-            server.client,
-            self._prompts,
-            profile,
-            self.gauge,
-            cache_prompt=server.cache_prompt,
-            clock=self.clock,
-        )
-        if self.gauge.on_longer_draft is not None:
-            traffic.draft_length = None
-        return traffic
-
-    async def _send(self, traffic: Traffic, server: Server) -> None:
-        try:
-            if not server.owned:
-                await server.refresh()
-            await traffic.run()
-        except Exception as error:  # noqa: BLE001  the handler shows it; a task's exception would be seen by nobody
-            cause = await server.explain(error) if isinstance(error, SpectuiError) else error
-            if server is self.server:
-                self.troubles.take(cause)
-            if isinstance(error, ServerGone) and not server.owned:
-                server.state = ServerState.GONE
-            # Our own server that died is started again with its traffic; any other trouble is the user's to judge.
-            self.wants_traffic = self.wants_traffic and isinstance(cause, ServerDied)
-        finally:
-            self.gauge.quiet()
+    async def _lost(self, server: Server, error: Exception) -> str:
+        """Traffic ended by itself; returns why, in one line."""
+        cause = await server.explain(error) if isinstance(error, SpectuiError) else error
+        if server is self.server:
+            self.troubles.take(cause)
+        if isinstance(error, ServerGone) and not server.owned:
+            server.state = ServerState.GONE
+        # Our own server that died is started again with its traffic; any other trouble is the user's to judge.
+        self.wants_traffic = self.wants_traffic and isinstance(cause, ServerDied)
+        return plain_line(str(cause))
 
     async def _stop_traffic(self) -> None:
         await self._idle.end()
-        task, self._traffic_task = self._traffic_task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
-        self.gauge.pause()
+        await self._sending.stop()
 
     async def _stop_server(self) -> None:
         await self._stop_traffic()
+        self._sending.end()
         server, self.server = self.server, None
         if server is not None:
             await server.stop()

@@ -13,27 +13,28 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from statistics import fmean
-from typing import Final
 
 from spectui.core.plain import counted, plain_line
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
-from spectui.core.snapshot import Estimate
+from spectui.core.snapshot import BetView, Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
 from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
 from spectui.errors import ServerError, SpectuiError, StoreError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
-from spectui.lab.judging import predicted_curve, with_costs
+from spectui.lab.judging import curve_of, with_costs
 from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
+from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import (
     REST,
     Found,
     Measured,
     SweepOrder,
+    changed_file,
     found_of,
     plan_of,
     stored,
@@ -42,10 +43,8 @@ from spectui.lab.sweepfiles import (
 from spectui.lab.sweepreport import name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
-from spectui.store.records import Sweep, SweepState
+from spectui.store.records import RunSummary, Sweep, SweepState
 from spectui.store.results import ResultStore
-
-_REPLICATES: Final = 200
 
 
 class Meter:
@@ -100,6 +99,7 @@ class Sweeper:
         self._meter = Meter(clock)
         self._found = Found(order=order)
         self._starts: list[float] = []
+        self._recorder = Recorder(results, say=progress, clock=wall)
 
     async def run(
         self, *, budget: float | None = None, fresh: bool = False, number: int | None = None
@@ -133,7 +133,15 @@ class Sweeper:
 
     async def _check(self) -> None:
         """Have every kind of setting planned before anything is written or started. Raises SpectuiError."""
-        grid = self._order.grid
+        grid, order = self._order.grid, self._order
+        binary = await self._launcher.binary(order.profile)
+        build = (await self._launcher.capabilities(binary)).version.label
+        other = str(binary) if order.build not in {None, build} else changed_file(order, str(binary))
+        if other is not None:
+            raise UsageError(
+                f"{plain_line(other)} is another one than this sweep was measured with, and old cells are not "
+                "mixed with new ones: sweep the profile anew"
+            )
         kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
         for setting in (PLAIN, *kinds):
             await self._launcher.plan(setting.applied_to(self._order.profile))
@@ -153,6 +161,7 @@ class Sweeper:
                 return
         except StoreError as error:
             self._progress(f"this sweep is not kept: {error}")
+            self._recorder = Recorder()
             return
         kept = found_of(known)
         self._found.number, self._found.cells = kept.number, kept.cells
@@ -207,12 +216,20 @@ class Sweeper:
         profile = profile.with_traffic(workload=condition.workload, warmup=max(WARMUP, slots))
         workload = load_workload(profile.traffic)
         before = server.drafting
-        collector = Collector(profile, rereads=server.rereads)
+
+        def reading() -> BetView:
+            return self._bet(task.cell, collector, drafting_since(before, server.drafting))
+
+        def summary() -> RunSummary:
+            return summary_of(reading(), collector.segment.speed())
+
+        collector = Collector(profile, rereads=server.rereads, on_request=lambda _count: record.update())
         prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
         # Slots that wait for company say nothing about a full house.
         known = self._found.plain(condition) if task.cell.setting == PLAIN else None
         requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
-        await collector.send(server, prompts, requests=requests)
+        async with self._recorder.recorded(server, profile, summary, source="sweep") as record:
+            await collector.send(server, prompts, requests=requests)
         speed = collector.segment.speed()
         if speed is None and task.cell.setting == PLAIN:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
@@ -224,27 +241,25 @@ class Sweeper:
             key = baseline.key_for(replace(server.plan, profile=profile), workload)
             self._remember(key, measured, collector)
         else:
-            drafting = drafting_since(before, server.drafting)
-            measured = replace(self._read(task.cell, profile, collector, drafting), requests=requests)
+            measured = replace(self._read(reading(), task.cell, collector), requests=requests)
         await self._take(task.cell, measured)
 
-    def _read(
-        self, cell: Cell, profile: TuningProfile, collector: Collector, drafting: DraftTiming | None
-    ) -> Measured:
-        """What a cell yielded against its baseline, with what it predicts for other lengths."""
+    def _bet(self, cell: Cell, collector: Collector, drafting: DraftTiming | None) -> BetView:
+        """What a cell yielded so far, against its baseline."""
+        plain = self._found.plain(cell.condition) if cell.setting != PLAIN else None
+        bet = collector.segment.bet(
+            baseline=plain.speed if plain else None,
+            baseline_source="measured" if plain else "",
+            drafting=drafting,
+        )
+        return with_costs(bet, plain.v if plain else {}, plain.v_error if plain else {})
+
+    def _read(self, bet: BetView, cell: Cell, collector: Collector) -> Measured:
+        """What a cell yielded, with what it predicts for other lengths."""
         plain, segment = self._found.plain(cell.condition), collector.segment
-        bet = segment.bet(
-            baseline=plain.speed if plain else None, baseline_source="measured", drafting=drafting
-        )
         v = plain.v if plain else {}
-        bet = with_costs(bet, v, plain.v_error if plain else {})
-        curve = predicted_curve(
-            bet,
-            profile,
-            v,
-            segment.survival_replicates(_REPLICATES, Random(1)),  # noqa: S311  reproducible, no secret
-            lengths=self._order.grid.ks,
-        )
+        rng = Random(1)  # noqa: S311  reproducible, no secret
+        curve = curve_of(segment, bet, v, rng, self._order.grid.ks)
         return Measured(
             requests=segment.requests,
             speed=segment.speed(),

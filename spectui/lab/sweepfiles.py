@@ -39,6 +39,8 @@ class SweepOrder:
     exhaustive: bool = False
     files: tuple[FileIdentity, ...] = ()
     """The binary and the models: others make another sweep."""
+    build: str | None = None
+    """As the binary names it; another one makes another sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +191,12 @@ def identities(paths: Iterable[str | None]) -> tuple[FileIdentity, ...]:
             with suppress(OSError):
                 found.append(FileIdentity.of(path))
     return tuple(found)
+
+
+def changed_file(order: SweepOrder, *used: str) -> str | None:
+    """A file of the order that is another one now, or gone; or one of those `used` now that is not among them."""
+    paths = (*used, *(file.path for file in order.files))
+    return next((path for path in paths if not set(order.files).intersection(identities([path]))), None)
 
 
 def _all_cells(grid: Grid) -> Iterable[Cell]:

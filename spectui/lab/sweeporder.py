@@ -54,12 +54,20 @@ async def order_for(
             "or sweep --mode ngram-simple"
         )
     binary = await launcher.binary(profile)
-    offered = (await launcher.capabilities(binary)).modes
+    capabilities = await launcher.capabilities(binary)
+    offered = capabilities.modes
     unknown = next((plain_line(mode, 40) for mode in modes if mode not in offered), None)
     if unknown is not None:
         raise UsageError(f"this llama-server offers no mode {unknown}: choose among {', '.join(offered)}")
     files = identities([str(binary), profile.server.model, *found])
-    return SweepOrder(profile=profile, grid=grid, requests=requests, exhaustive=exhaustive, files=files)
+    return SweepOrder(
+        profile=profile,
+        grid=grid,
+        requests=requests,
+        exhaustive=exhaustive,
+        files=files,
+        build=capabilities.version.label,
+    )
 
 
 def expected_pace(profile: TuningProfile, baselines: BaselineStore) -> Pace:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from spectui.lab.findings import finding_lines
+
 UNKNOWN: Final = "-"
 
 
@@ -55,10 +57,8 @@ def measurement_table(data: dict[str, Any]) -> str:
         )
         for name, w in data["workloads"].items()
     ]
-    findings = [
-        f"{f['code']}: {f['message']}" + (f"; {f['advice']}" if f["advice"] else "") for f in data["findings"]
-    ]
-    return "\n".join([f"build {data['build'] or UNKNOWN}", columns(head, rows), *findings])
+    build = f"build {data['build'] or UNKNOWN}"
+    return "\n".join([build, columns(head, rows), *finding_lines(data["findings"])])
 
 
 def probe_table(data: dict[str, Any]) -> str:

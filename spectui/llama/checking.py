@@ -40,6 +40,9 @@ _BAD_BUILDS: Final = (
 _WITHOUT_SUCCESSOR: Final = frozenset({"-cd", "--ctx-size-draft", "--spec-replace"})
 _NUMBER_START: Final = re.compile(r"\s*[-+]?\.?\d")
 _WHOLE: Final = re.compile(r"\d+")
+_INTEGER: Final = re.compile(r"[-+]?\d{1,10}")
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {"--port": (0, 65_535), "--parallel": (1, 2**31 - 1)}
+"""Least and largest value of flags whose help names neither."""
 _SWITCH_WORDS: Final = frozenset(
     {"on", "off", "auto", "true", "false", "1", "0", "enabled", "disabled", "-1"}
 )
@@ -270,6 +273,9 @@ class _Check:
                 self._say(
                     "flag-value", f"{option.flag} takes a number, not {shown}", "correct it", fatal=True
                 )
+            elif (bounds := _bounds(flag)) is not None and not _within(value, bounds, flag):
+                text = f"{option.flag} takes a whole number from {bounds[0]} to {bounds[1]}, not {shown}"
+                self._say("flag-value", text, "correct it", fatal=True)
             elif _outside(value, flag):
                 listed = ", ".join(flag.values)
                 text = f"{option.flag} does not take {shown}"
@@ -367,6 +373,17 @@ class _Check:
         self.kept = [o for o in self.kept if normalise(o.flag) not in draft_flags | {_TYPE_FLAG}]
         if rest:
             self.kept.append(GivenOption(_TYPE_FLAG, (",".join(self.caps.type_name(t) or t for t in rest),)))
+
+
+def _bounds(flag: Flag) -> tuple[int, int] | None:
+    return next((_BOUNDS[name] for name in flag.spellings if name in _BOUNDS), None)
+
+
+def _within(value: str, bounds: tuple[int, int], flag: Flag) -> bool:
+    """Whether a value lies between the bounds, or is one that the help gives a meaning of its own."""
+    if f"{value} = " in flag.text:
+        return True
+    return _INTEGER.fullmatch(value) is not None and bounds[0] <= int(value) <= bounds[1]
 
 
 def _outside(value: str, flag: Flag) -> bool:

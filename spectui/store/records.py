@@ -22,6 +22,8 @@ _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 Seconds = Annotated[float, Ge(0), Le(2.5e11)]
 """A moment in seconds since 1970, as far as calendars go."""
 SweepState = Literal["running", "done", "stopped"]
+RunSource = Literal["measure", "dashboard", "ab", "concurrency", "sweep"]
+"""What measured a run: the command, or the dashboard's own traffic; A/B runs of its screen are "ab" as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,7 @@ class Run:
     id: int
     conditions: RunConditions
     started_at: Seconds
+    source: RunSource = "measure"
     ended_at: Seconds | None = None
     """None while it runs, and for ever where spectui was killed."""
     failure: str | None = None
@@ -139,6 +142,7 @@ class RunFilter:
     """A part of the draft's path, as for the model."""
     model: str | None = None
     build: str | None = None
+    source: str | None = None
     since: float | None = None
     """Started at this time or later, in seconds since 1970."""
     limit: int | None = None

@@ -1,6 +1,6 @@
 """The results store: runs and sweeps of this user, in one file. All SQL about them is here.
 
-A run is kept when it begins and again with each request that ends, a sweep with each cell, so that whatever ends
+A run is kept from its first request on and again with each that ends, a sweep with each cell, so that whatever ends
 spectui costs what was in flight. The columns of a run that can be asked for stand beside its conditions in full.
 """
 
@@ -17,7 +17,16 @@ from spectui.core.plain import plain_line
 from spectui.errors import StoreError
 from spectui.store.database import PATIENCE, Database, Step
 from spectui.store.paths import Folders
-from spectui.store.records import Run, RunConditions, RunFilter, RunSummary, Sweep, SweepCell, SweepState
+from spectui.store.records import (
+    Run,
+    RunConditions,
+    RunFilter,
+    RunSource,
+    RunSummary,
+    Sweep,
+    SweepCell,
+    SweepState,
+)
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,6 +54,8 @@ STEPS: Final[tuple[Step, ...]] = (
         )
         """,
     ),
+    # Until then only `measure` kept runs.
+    ("ALTER TABLE run ADD COLUMN source TEXT NOT NULL DEFAULT 'measure'",),
 )
 """Statements that lead from one version of the schema to the next; the first make version 1 of an empty file."""
 
@@ -63,11 +74,19 @@ class ResultStore:
         """The store in the user's data folder."""
         return cls(folders.results)
 
-    def begin_run(self, conditions: RunConditions, *, at: float) -> int:
-        """Keep that a run began; returns its number, which no other run ever gets."""
+    def begin_run(
+        self,
+        conditions: RunConditions,
+        summary: RunSummary | None = None,
+        *,
+        at: float,
+        source: RunSource = "measure",
+    ) -> int:
+        """Keep that a run began, with what it yielded so far; returns its number, which no other run ever gets."""
         profile = conditions.profile
         row = {
             "started_at": at,
+            "source": source,
             "workload": profile.traffic.workload,
             "mode": profile.speculation.mode,
             "model": profile.server.model,
@@ -75,7 +94,7 @@ class ResultStore:
             "build": conditions.build,
             "place": conditions.place,
             "conditions": self._text(RunConditions, conditions),
-            "summary": self._text(RunSummary, RunSummary()),
+            "summary": self._text(RunSummary, summary or RunSummary()),
         }
         names = ", ".join(row)
         with self._database.transaction() as db:
@@ -99,6 +118,11 @@ class ResultStore:
             )
             self._require(changed, "run", run)
 
+    def remove_run(self, run: int) -> None:
+        """Keep nothing of a run."""
+        with self._database.transaction() as db:
+            self._require(db.execute("DELETE FROM run WHERE id = ?", (run,)), "run", run)
+
     def run(self, run: int) -> Run:
         """One run by its number."""
         rows = self._database.rows("SELECT * FROM run WHERE id = ?", (run,))
@@ -115,6 +139,7 @@ class ResultStore:
             "instr(draft, ?)": wanted.draft,
             "instr(model, ?)": wanted.model,
             "build = ?": wanted.build,
+            "source = ?": wanted.source,
             "started_at >= ?": wanted.since,
         }
         given = {sql: value for sql, value in conditions.items() if value is not None}
@@ -198,7 +223,7 @@ class ResultStore:
         return gone[0], gone[1]
 
     def _run_of(self, row: sqlite3.Row) -> Run:
-        names = ("id", "started_at", "ended_at", "failure")
+        names = ("id", "source", "started_at", "ended_at", "failure")
         run: Run = self._value(Run, row, names, ("conditions", "summary"))
         return run
 

@@ -41,8 +41,9 @@ class SpectuiApp(App[None]):
     CSS_PATH = "screens/dashboard.tcss"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "quit", tooltip="Stop our servers and leave", id="force_quit", show=False),
         Binding(
-            "ctrl+q,ctrl+c", "quit", "quit", tooltip="Stop our servers and leave", id="force_quit", show=False
+            "ctrl+c", "interrupt", "quit", tooltip="As quit, with status 130", id="interrupt", show=False
         ),
     ]
 
@@ -136,10 +137,14 @@ class SpectuiApp(App[None]):
         self.notify("stopping", timeout=60)
         self.run_worker(self._leave(), name="quit", group="quit", exit_on_error=False)
 
-    def _told_to_end(self) -> None:
-        """SIGTERM or a closed terminal: leave as `q` does, so that server and terminal are left in order."""
+    async def action_interrupt(self) -> None:
+        """Leave as `q` does, so that server and terminal are left in order; the status tells it apart."""
         self._status = _INTERRUPTED
-        self.run_worker(self.action_quit(), name="signal", group="signal", exit_on_error=False)
+        await self.action_quit()
+
+    def _told_to_end(self) -> None:
+        """SIGTERM or a closed terminal."""
+        self.run_worker(self.action_interrupt(), name="signal", group="signal", exit_on_error=False)
 
     async def _leave(self) -> None:
         try:

@@ -86,7 +86,13 @@ class SessionDuel:
         if session.unsettled:
             raise UsageError("the server is starting, or its baseline is measured: compare when that is done")
         keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
-        duel = Duel(view, launcher=session.launcher, on_view=self._show, api_keys=keys)
+        duel = Duel(
+            view,
+            launcher=session.launcher,
+            on_view=self._show,
+            api_keys=keys,
+            recorder=session.recorder,
+        )
         self._duel, self._task = duel, None
         duel.show(state=DuelState.STARTING, note="checking both arms")
         try:

@@ -15,6 +15,7 @@ import asyncio
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -22,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from bench_setup import small_pair, wheel_binary
 from harness import launched, pair_profile
 
+from spectui.core.agreement import Agreements
 from spectui.core.cost import calibrated
-from spectui.core.prediction import request_cost
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView
@@ -49,6 +50,7 @@ class Run:
 
     bet: BetView
     speed: SpeedEstimate
+    agreements: Agreements | None
 
     @property
     def rate(self) -> float:
@@ -75,7 +77,7 @@ async def one_run(server: Server, profile: TuningProfile) -> Run:
     speed = collector.segment.speed()
     assert speed is not None
     drafting = drafting_since(before, server.drafting)
-    return Run(collector.segment.bet(drafting=drafting), speed)
+    return Run(collector.segment.bet(drafting=drafting), speed, collector.segment.agreements(Random(1)))
 
 
 async def life(profile: TuningProfile, *, probed: bool = False) -> tuple[dict[str, Run], ProbeResult]:
@@ -95,7 +97,7 @@ def rows_of(
     assert bet.tokens_per_pass is not None
     assert bet.drafted_per_pass is not None
     assert bet.pass_ms is not None
-    assert bet.tokens_per_request is not None
+    assert base.agreements is not None
     assert draft_ms is not None
     c = draft_ms / t1
     model = cost_model(replace(bet, t1_ms=t1, c=c), probed.v)
@@ -105,9 +107,10 @@ def rows_of(
     shares += [0.0] * (CALIBRATED - len(shares))
     rows = []
     for k, runs in measured.items():
-        length = round(bet.tokens_per_request)
-        cost = request_cost(shares, k, length, fitted.pass_cost)
-        tokens, price = length / cost.passes, cost.steps / cost.passes * t1
+        found = base.agreements.at(k, fitted.pass_cost)
+        assert found is not None
+        tokens = found.tokens_per_pass
+        price = tokens / found.speedup * t1
         seen_tokens = _mean([r.bet.tokens_per_pass.value for r in runs if r.bet.tokens_per_pass])
         seen_price = _mean([r.bet.pass_ms for r in runs if r.bet.pass_ms])
         seen_rate = _mean([r.rate for r in runs])

@@ -381,3 +381,13 @@ def test_stalls_that_return_are_what_the_machine_does() -> None:
     assert speed is not None
     assert speed.per_stream.value == pytest.approx(180 / (54 * 0.03 + 6 * 0.4))
     assert segment.bet().stalled == 0
+
+
+def test_agreements_need_drafts_that_only_a_refusal_ends() -> None:
+    request = request_of((4, 4), (4, 1))
+    found = filled(profile_of(), request).agreements(random.Random(1))
+    assert found is not None
+    assert found.at(4, lambda _d: 1.0) is not None
+    assert Segment(profile_of()).agreements(random.Random(1)) is None
+    varying = filled(profile_of(p_min=0.5), request)
+    assert varying.agreements(random.Random(1)) is None

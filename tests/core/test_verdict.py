@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from spectui.core.verdict import Change, Facts, Failure, Group, Outcome, judge
+from spectui.core.rules import MEASUREMENT_RULES, Rule
+from spectui.core.verdict import LAUNCH_ADVICE, Change, Facts, Failure, Group, Outcome, judge
 
 LOSING = Facts(
     mode="draft-simple",
@@ -97,3 +99,21 @@ def test_off_is_a_state_and_no_finding() -> None:
     verdict = judge(Facts(mode="off", draft_length=3, passes=900, requests=20))
     assert verdict.outcome is Outcome.OFF
     assert verdict.findings == ()
+
+
+KEY = re.compile(r"\bpress\b|(?<!V)\([a-zA-Z](, [a-zA-Z])*\)|^[b-zB-Z] ")
+"""How a key of the dashboard would be named."""
+
+
+@pytest.mark.parametrize("code", sorted(LAUNCH_ADVICE))
+def test_the_advice_on_a_failure_names_no_key(code: str) -> None:
+    (finding,) = judge(Facts(mode="off", draft_length=1), [Failure(code=code, text="said")]).findings
+    assert finding.advice
+    assert not KEY.search(finding.advice)
+
+
+@pytest.mark.parametrize("rule", MEASUREMENT_RULES, ids=lambda rule: rule.code)
+def test_the_advice_on_a_measurement_names_no_key(rule: Rule) -> None:
+    for mode in ("draft-simple", "ngram-simple"):
+        for known in (LOSING, Facts(mode=mode, draft_length=4)):
+            assert not KEY.search(rule.advice(replace(known, mode=mode)))

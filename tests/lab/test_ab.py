@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from spectui.errors import LaunchError, ServerGone
 from spectui.lab.ab import AbOrder, AbResult, AbRun, same_traffic
 from spectui.lab.ab_report import ab_table, ab_to_json
 from spectui.lab.launcher import Launcher
+from spectui.lab.recording import Recorder
+from spectui.store.results import ResultStore
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -182,6 +185,44 @@ async def test_a_server_that_fails_on_the_way_leaves_what_was_measured() -> None
     assert data["b"]["findings"][0]["code"] == "server-unreachable"
     assert data["a"]["findings"] == []
     assert "undecided on code" in ab_table(data)
+
+
+async def test_both_arms_are_kept_with_what_they_were_measured_against(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite3")
+    order = AbOrder(workloads=("code", "prose"), pairs=8)
+    async with ScriptedServer(Script(k=0, pass_ms=50.0)) as one, ScriptedServer(Script(k=4)) as other:
+        run = AbRun(
+            profile_of(one.url, 0), profile_of(other.url, 4), launcher=Launcher(), recorder=Recorder(store)
+        )
+        result = await run.run(order)
+    kept = store.runs()
+    assert [(r.conditions.profile.traffic.workload, r.source, r.failure) for r in kept] == [
+        (name, "ab", None) for name in ("prose", "prose", "code", "code")
+    ]
+    assert all(r.ended_at is not None and r.conditions.build == "b10434" for r in kept)
+    arms = {one.url: result.a, other.url: result.b}
+    for found in kept:
+        profile = found.conditions.profile
+        bet = arms[str(profile.server.url)].measurement.bets[profile.traffic.workload]
+        assert found.summary.requests == bet.requests >= 8
+        assert found.summary.tokens == bet.tokens
+        assert found.summary.speedup_actual == bet.speedup_actual
+        assert (found.summary.baseline_source == "arm a") == (profile.server.url == other.url)
+
+
+async def test_an_arm_that_is_lost_is_kept_until_then_and_says_so(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite3")
+    async with ScriptedServer(Script(k=0)) as one, ScriptedServer(Script(k=0)) as other:
+
+        def watch(line: str) -> None:
+            if line.startswith("code: 4 of"):
+                other.script.failure = Failure.CUT
+
+        arms = profile_of(one.url, 0), profile_of(other.url, 0)
+        run = AbRun(*arms, launcher=Launcher(), progress=watch, recorder=Recorder(store))
+        result = await run.run(replace(CODE, pairs=100))
+    assert sorted(r.summary.requests for r in store.runs()) == [4, 6]
+    assert {r.failure for r in store.runs()} == {str(result.failure)}
 
 
 async def test_an_arm_that_cannot_be_reached_is_refused_before_anything_is_sent() -> None:

@@ -79,6 +79,15 @@ def codes(data: dict[str, Any]) -> list[str]:
         ("llama-server -m t -ngl many", ["flag-value"], None),
         ("llama-server -m t -ctk q9", ["flag-value"], None),
         ("llama-server -m t -c", ["flag-value"], None),
+        ("llama-server -m t --port http", ["flag-value"], None),
+        ("llama-server -m t --port 65536", ["flag-value"], None),
+        ("llama-server -m t --port -1", ["flag-value"], None),
+        ("llama-server -m t --port 65535 -np 1", [], "="),
+        ("llama-server -m t --port 8080x", ["flag-value"], None),
+        ("llama-server -m t -np 0", ["flag-value"], None),
+        ("llama-server -m t --parallel -2", ["flag-value"], None),
+        ("llama-server -m t --parallel -1", [], "="),
+        ("llama-server -m t -np 2.5", ["flag-value"], None),
         ("llama-server -m t -md d --spec-type magic", ["flag-value"], None),
         ("llama-server -m t --spec-type none,draft-mtp -ngl all -fa 1 --temp 0.7", [], "="),
         ("llama-server -hf org/repo:Q4 -md d --spec-type none", [], "="),
@@ -98,6 +107,11 @@ def test_a_new_line_is_put_right_for_an_old_binary() -> None:
     data = checked("llama-server -m t -md d --spec-type draft-simple --spec-draft-n-max 4", OLD)
     assert codes(data) == ["flag-unknown", "flag-unknown"]
     assert data["argv"] == shlex.split("llama-server -m t -md d --draft-max 4")
+
+
+def test_a_number_of_slots_that_the_help_does_not_name_is_said() -> None:
+    (finding,) = checked("llama-server -m t -np -1", OLD)["findings"]
+    assert finding["message"] == "-np takes a whole number from 1 to 2147483647, not -1"
 
 
 def test_the_nearest_flag_is_named() -> None:

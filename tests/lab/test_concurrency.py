@@ -1,12 +1,23 @@
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
+import pytest
+from scripted_server import Script, ScriptedServer
+
+from spectui.core.profile import (
+    BaselineSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
 from spectui.core.snapshot import BetView, Estimate
 from spectui.errors import ServerGone, UsageError
 from spectui.lab.concurrency import ConcurrencySweep, Level, Levels, levels_table, levels_to_json, with_slots
 from spectui.lab.launcher import Launcher
+from spectui.lab.recording import Recorder
+from spectui.store.results import ResultStore
 
 
 def level(at_once: int, speedup: float | None, spread: float = 0.02) -> Level:
@@ -101,3 +112,31 @@ async def test_what_cannot_be_compared_is_said_before_anything_starts(
     sweep = ConcurrencySweep(launcher=Launcher(environ={}), api_key=None, progress=lambda _line: None)
     with pytest.raises(UsageError, match=said):
         await sweep.run(profile, [1, 2], requests=1)
+
+
+async def test_every_level_is_kept_on_both_sides(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite3")
+    async with ScriptedServer(Script(slots=2)) as server, ScriptedServer(Script(k=0, slots=2)) as plain:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            speculation=SpeculationSettings(mode="draft-simple", draft_length=4),
+            traffic=TrafficSettings(max_tokens=24),
+            baseline=BaselineSettings(url=plain.url),
+        )
+        sweep = ConcurrencySweep(
+            launcher=Launcher(environ={}),
+            api_key=None,
+            progress=lambda _line: None,
+            recorder=Recorder(store),
+        )
+        found = await sweep.run(profile, [1, 2], requests=3)
+    kept = {
+        (r.conditions.profile.server.url, r.conditions.profile.traffic.concurrency): r for r in store.runs()
+    }
+    assert set(kept) == {(url, n) for url in (server.url, plain.url) for n in (1, 2)}
+    assert {(r.source, r.failure) for r in kept.values()} == {("concurrency", None)}
+    for row in found.rows:
+        with_draft = kept[server.url, row.at_once].summary
+        assert (with_draft.requests, with_draft.tokens) == (row.bet.requests, row.bet.tokens)
+        assert with_draft.speedup_actual == row.bet.speedup_actual
+        assert kept[plain.url, row.at_once].summary.tokens_per_second == row.bet.baseline

@@ -83,7 +83,7 @@ def test_the_live_reading_becomes_unknown_at_once_when_traffic_ends() -> None:
     for i in range(6):
         gauge.tokens_arrived(2, 100.0 + i, "x")
     assert read(gauge, 5.0).live_tokens_per_second is not None
-    gauge.pause()
+    gauge.pause(106.0)
     quiet = read(gauge, 5.0)
     assert quiet.live_tokens_per_second is None
     assert quiet.passes == 50
@@ -137,7 +137,7 @@ def test_a_pause_keeps_the_numbers_and_its_length_changes_no_speed() -> None:
     flow.busy.change(-1, 102.0)
     flow.busy.change(-1, 102.0)
     before = read(gauge, 2.0).tokens_per_second
-    gauge.pause()
+    gauge.pause(102.0)
     assert read(gauge, 500.0).tokens_per_second == before
     gauge.go_on(flow)  # type: ignore[arg-type]
     gauge.request_ended(result_of(passes=40))

@@ -87,7 +87,17 @@ def test_what_is_unknown_is_null() -> None:
     data = run_to_json(
         Run(id=1, conditions=RunConditions(profile=TuningProfile()), started_at=1.0), stale=None
     )
-    known = {"id", "started_at", "workload", "mode", "temperature", "concurrency", "profile", "cost"}
+    known = {
+        "id",
+        "source",
+        "started_at",
+        "workload",
+        "mode",
+        "temperature",
+        "concurrency",
+        "profile",
+        "cost",
+    }
     counts = {"requests", "tokens", "passes", "drafted", "accepted", "stalled_passes"}
     assert {name for name, value in data.items() if value is not None} == known | counts
     assert [data["cost"][name] for name in ("t1_ms", "c", "u", "v")] == [None] * 4
@@ -146,6 +156,21 @@ def test_two_runs_differ_in_what_is_named() -> None:
         "draft.mtime_ns": (None, 1),
     }
     assert compare_runs(RUN, RUN).differences == {}
+
+
+def test_another_build_or_file_is_said_beside_the_ratio() -> None:
+    file = FileIdentity("/m/big.gguf", 10, 1)
+    a = replace(RUN, conditions=replace(RUN.conditions, model=file, draft=file))
+    changes = {"build": "b1\x1b", "model": replace(file, mtime_ns=2), "draft": FileIdentity("/m/o", 10, 1)}
+    b = replace(RUN, id=4, conditions=replace(a.conditions, **changes))
+    data = comparison_to_json(compare_runs(a, b), {})
+    builds, model = data["cautions"]
+    assert "different builds, b10434 and b1" in builds
+    assert model == "/m/big.gguf was changed between the runs"
+    lines = comparison_table(data).splitlines()
+    assert lines[-3:-1] == [f"careful: {builds}", f"careful: {model}"]
+    assert "\x1b" not in "".join(lines)
+    assert comparison_to_json(compare_runs(a, a), {})["cautions"] == []
 
 
 def test_the_ratio_of_two_speeds_has_both_errors() -> None:
@@ -229,7 +254,9 @@ def test_a_run_is_shown_with_every_value_under_its_name() -> None:
 
 
 def test_the_list_says_where_to_get_runs_from() -> None:
-    assert history_table({"runs": []}) == "no runs are kept; spectui measure keeps each one"
+    assert history_table({"runs": []}) == (
+        "no runs are kept; the dashboard and every measuring command keep theirs"
+    )
 
 
 def test_the_comparison_says_the_ratio_in_words() -> None:

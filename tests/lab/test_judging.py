@@ -122,8 +122,10 @@ def test_a_dearer_run_lowers_the_whole_curve() -> None:
 
 def test_the_interval_holds_both_the_requests_and_the_speeds() -> None:
     replicates = [tuple(s * f for s in SHARES) for f in (0.9, 0.95, 1.0, 1.05, 1.1)]
-    alone = predicted_curve(replace(BET, speedup_actual=Estimate(value=E / R)), PROFILE, V, replicates)
-    both = predicted_curve(BET, PROFILE, V, replicates)
+    alone = predicted_curve(
+        replace(BET, speedup_actual=Estimate(value=E / R)), PROFILE, V, replicates=replicates
+    )
+    both = predicted_curve(BET, PROFILE, V, replicates=replicates)
     plain = predicted_curve(BET, PROFILE, V)
     yields = [1 + f * sum(SHARES) for f in (0.9, 0.95, 1.0, 1.05, 1.1)]
     spread = math.sqrt(sum((y - E) ** 2 for y in yields) / 4) / E
@@ -210,4 +212,4 @@ def test_a_baseline_that_could_not_be_measured_says_why() -> None:
     verdict = verdict_of(bet, PROFILE, None, baseline_problem="the server speculates even without a mode")
     missing = next(f for f in verdict.findings if f.code == "baseline-missing")
     assert "speculates even without a mode" in missing.message
-    assert missing.advice == "press b to measure it"
+    assert missing.advice == "measure it on the same prompts: spectui measure --baseline"

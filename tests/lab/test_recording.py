@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from spectui.core.snapshot import Cost, Source
 from spectui.errors import StoreError
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Measurer, Order, bet_to_json
-from spectui.lab.recording import RunRecord
+from spectui.lab.recording import Recorder, RunRecord
 from spectui.store.baselines import BaselineStore
 from spectui.store.records import RunConditions, RunSummary
 from spectui.store.results import STEPS, ResultStore
@@ -44,9 +45,10 @@ class Watched(ResultStore):
         if self.changes >= self.fails_at:
             raise StoreError("the disk is full")
 
-    def begin_run(self, conditions: RunConditions, *, at: float) -> int:
+    def begin_run(self, conditions: RunConditions, summary: RunSummary | None = None, **how: Any) -> int:
         self._count()
-        return super().begin_run(conditions, at=at)
+        self.seen.append(summary or RunSummary())
+        return super().begin_run(conditions, summary, **how)
 
     def update_run(self, run: int, summary: RunSummary) -> None:
         self._count()
@@ -136,7 +138,7 @@ async def test_several_streams_are_kept_with_their_joint_speed(store: Watched, t
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3, 6])
-async def test_a_store_that_fails_is_said_once_a_run_and_costs_nothing(
+async def test_a_store_that_fails_is_said_once_and_costs_nothing(
     store: Watched, tmp_path: Path, fails_at: int
 ) -> None:
     store.fails_at = fails_at
@@ -144,7 +146,8 @@ async def test_a_store_that_fails_is_said_once_a_run_and_costs_nothing(
     result = await measured(store, tmp_path, Script(k=4, rate=400.0), said)
     assert [bet.requests for bet in result.bets.values()] == [4, 4]
     assert result.failure is None
-    assert said.count("this result is not kept: the disk is full") == 2
+    assert said.count("results are not kept: the disk is full") == 1
+    assert store.changes == fails_at
 
 
 async def test_a_file_of_a_newer_spectui_is_said_and_left_alone(tmp_path: Path) -> None:
@@ -154,16 +157,30 @@ async def test_a_file_of_a_newer_spectui_is_said_and_left_alone(tmp_path: Path) 
     said: list[str] = []
     result = await measured(ResultStore(file), tmp_path, Script(k=4), said)
     assert [bet.requests for bet in result.bets.values()] == [4, 4]
-    assert sum("was written by a newer spectui" in line for line in said) == 2
+    assert sum("was written by a newer spectui" in line for line in said) == 1
     assert file.read_bytes() == before
 
 
 async def test_a_server_that_dies_leaves_its_run_with_the_reason(store: Watched, tmp_path: Path) -> None:
-    result = await measured(store, tmp_path, Script(k=4, failure=Failure.CUT, after=20))
+    async with ScriptedServer(Script(k=4)) as server:
+
+        def say(line: str) -> None:
+            if line.startswith("code: 2 of"):
+                server.script.failure = Failure.CUT
+
+        work = measurer(store, tmp_path, [])
+        work._progress = say
+        result = await work.measure(profile_of(server), Order(workloads=("code",), requests=10))
     (run,) = store.runs()
     assert run.failure == str(result.failure)
     assert run.ended_at is not None
-    assert run.summary.requests == result.bets["code"].requests
+    assert run.summary.requests == result.bets["code"].requests >= 2
+
+
+async def test_a_run_without_a_request_leaves_nothing(store: Watched, tmp_path: Path) -> None:
+    result = await measured(store, tmp_path, Script(k=4, failure=Failure.CUT, after=20))
+    assert result.failure is not None
+    assert store.runs() == ()
 
 
 async def test_an_interrupted_run_says_so(store: Watched, tmp_path: Path) -> None:
@@ -189,12 +206,40 @@ async def test_an_interrupted_run_says_so(store: Watched, tmp_path: Path) -> Non
     assert run.summary.requests >= 1
 
 
+def record_of(store: ResultStore, read: Callable[[], RunSummary]) -> RunRecord:
+    recorder = Recorder(store, clock=lambda: 5.0)
+    return RunRecord(recorder, lambda: RunConditions(profile=TuningProfile()), read, source="dashboard")
+
+
 async def test_changes_that_come_faster_than_the_disk_are_joined(store: Watched) -> None:
-    record = RunRecord(store, say=lambda _: None, clock=lambda: 5.0)
-    await record.begin(RunConditions(profile=TuningProfile()))
-    for requests in range(1, 100):
-        record.update(RunSummary(requests=requests))
-    await record.end(RunSummary(requests=100))
+    done = 0
+    record = record_of(store, lambda: RunSummary(requests=done))
+    for done in range(1, 100):  # noqa: B007  read by the record
+        record.update()
+        await asyncio.sleep(0)
+    done = 100
+    await record.end()
     (run,) = store.runs()
     assert (run.summary.requests, run.started_at, run.ended_at) == (100, 5.0, 5.0)
+    assert run.source == "dashboard"
     assert len(store.seen) < 99
+
+
+async def test_what_a_run_yielded_is_read_when_it_ends_and_not_when_that_is_written(store: Watched) -> None:
+    done = 3
+    record = record_of(store, lambda: RunSummary(requests=done))
+    record.update()
+    ending = record.end(failure="the server is gone")
+    done = 0
+    await ending
+    (run,) = store.runs()
+    assert (run.summary.requests, run.failure) == (3, "the server is gone")
+
+
+async def test_a_dropped_run_leaves_nothing(store: Watched) -> None:
+    record = record_of(store, lambda: RunSummary(requests=1))
+    record.update()
+    await asyncio.sleep(0)
+    await record.drop()
+    assert store.runs() == ()
+    assert store.seen

@@ -177,6 +177,20 @@ async def test_a_wrong_key_is_a_finding_and_stops_at_the_first_answer(tmp_path: 
         assert server.asked() == [("GET", "/health"), ("GET", "/props")]
 
 
+async def test_the_traffic_key_looks_again_each_time(tmp_path: Path) -> None:
+    script = Script(failure=Failure.UNAUTHORIZED)
+    async with ScriptedServer(script) as server, attached(server.url, tmp_path) as watched:
+        await watched.session.settled()
+        for attempts in (2, 3):
+            watched.session.toggle_traffic()
+            await watched.session.settled()
+            assert server.asked().count(("GET", "/props")) == attempts
+        script.failure = Failure.NONE
+        watched.session.toggle_traffic()
+        shown = await watched.when(lambda s: s.bet.requests >= 1)
+        assert (shown.server.state, shown.traffic) == (ServerState.ATTACHED, TrafficState.ON)
+
+
 async def test_nothing_at_the_address_is_a_finding(tmp_path: Path) -> None:
     async with ScriptedServer() as server:
         url = server.url

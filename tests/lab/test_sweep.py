@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from spectui.core.snapshot import Estimate
 from spectui.errors import UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
-from spectui.lab.exporting import export, write
+from spectui.lab.exporting import changed_since, export, kept_sweep, write
 from spectui.lab.launcher import Launcher
-from spectui.lab.sweep import Meter
+from spectui.lab.sweep import Meter, Sweeper
+from spectui.lab.sweepfiles import SweepOrder, plan_of
 from spectui.lab.sweeporder import expected_pace, order_for
 from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity
+from spectui.store.results import ResultStore
 
 AXES = {"workloads": ("code",), "ks": (1, 4), "p_mins": (0.0,), "lookups": (4,), "lengths": (8,)}
 
@@ -67,6 +70,42 @@ async def test_a_profile_with_a_draft_sweeps_both(server_binary: Path) -> None:
     assert order.grid.drafts == ("/m/d.gguf",)
     other = await order_for(profile, Launcher(), drafts=("/m/e.gguf", "/m/e.gguf"), requests=8, **AXES)
     assert other.grid.drafts == ("/m/e.gguf",)
+
+
+async def test_a_sweep_of_another_build_or_file_is_not_gone_on_with(
+    server_binary: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "t.gguf"
+    model.write_text("weights")
+    profile = TuningProfile(server=ServerSettings(binary=str(server_binary), model=str(model)))
+    order = await order_for(profile, Launcher(), requests=8, **AXES)
+    assert order.build
+    store = ResultStore(tmp_path / "results.sqlite3")
+
+    async def resumed(order: SweepOrder) -> str:
+        number = store.begin_sweep(plan_of(order), at=1.0)
+        sweeper = Sweeper(
+            kept_sweep(store, number).order,
+            launcher=Launcher(),
+            results=store,
+            baselines=BaselineStore(tmp_path / "b.json"),
+            progress=lambda _line: None,
+        )
+        with pytest.raises(UsageError, match="old cells are not mixed with new ones") as refused:
+            await sweeper.run(number=number)
+        assert store.sweep(number).cells == ()
+        return str(refused.value)
+
+    assert plan_of(replace(order, build="b2")) != plan_of(order)
+    assert str(server_binary) in await resumed(replace(order, build="b2"))
+    binary, *others = order.files
+    other_binary = (replace(binary, size=1), *others)
+    assert str(server_binary) in await resumed(replace(order, files=other_binary))
+    model.write_text("other weights")
+    assert str(model) in await resumed(order)
+    found = kept_sweep(store, 3)
+    assert changed_since("csv", profile=profile, found=found) == str(model)
+    assert changed_since("shell", profile=profile, found=found) is None
 
 
 async def test_what_cannot_be_swept_is_said(server_binary: Path) -> None:

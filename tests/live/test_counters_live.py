@@ -20,7 +20,7 @@ async def test_counts_equal_the_servers(
         pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
         .with_server(parallel=concurrency)
         .with_sampling(temperature=temperature)
-        .with_traffic(concurrency=concurrency, max_tokens=32)
+        .with_traffic(concurrency=concurrency, max_tokens=24)
     )
     async with launched(profile) as server:
         count = await count_run(server, profile, MIXED, 8)

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 def profile_file(demo_pair: DemoPair, server_binary: Path, tmp_path: Path) -> Path:
     profile = pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
     path = tmp_path / "pair.toml"
-    save(profile.with_traffic(max_tokens=24, warmup=1), path, Folders.default())
+    save(profile.with_traffic(max_tokens=16, warmup=1), path, Folders.default())
     return path
 
 
@@ -75,7 +75,7 @@ def server_of(process: subprocess.Popen[str]) -> psutil.Process | None:
 
 
 def test_a_measurement_has_every_number_of_the_contract(profile_file: Path) -> None:
-    status, data, _ = answered("measure", profile_file, "--workload", "code,json", "--runs", 3, "--baseline")
+    status, data, _ = answered("measure", profile_file, "--workload", "code,json", "--runs", 2, "--baseline")
     assert status == 0
     assert set(data) == {"build", "argv", "workloads", "findings"}
     assert "--spec-type" in data["argv"]

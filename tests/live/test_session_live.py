@@ -18,11 +18,14 @@ from spectui.core.snapshot import ServerState, Snapshot, TrafficState
 from spectui.core.verdict import Change, Outcome
 from spectui.errors import UsageError
 from spectui.lab.demo import DemoPair
+from spectui.lab.history import is_stale
 from spectui.lab.preview import PreviewKeeper
 from spectui.lab.reading import SnapshotReader
 from spectui.lab.server import LaunchedServer
 from spectui.lab.session import Session
+from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
+from spectui.store.results import ResultStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -277,3 +280,38 @@ async def test_a_server_with_a_draft_is_not_probed_by_itself(
     await w.session.settled()
     assert not w.reader.read().bet.costs.v
     assert w.session.note == ""
+
+
+async def test_what_was_measured_is_kept_with_all_that_it_was_measured_under(
+    opened: Callable[[TuningProfile], Watched],
+    profile: TuningProfile,
+    demo_pair: DemoPair,
+    server_binary: Path,
+) -> None:
+    watched = opened(profile)
+    watched.session.open(traffic=True)
+    await watched.until(lambda s: s.bet.requests >= 2)
+    watched.session.stage(lambda p: p.with_speculation(draft_length=2))
+    watched.session.restart()
+    await watched.until(
+        lambda s: s.settings.running is not None and not s.settings.changes and s.bet.requests >= 1
+    )
+    os.kill(watched.process().pid, signal.SIGKILL)
+    await watched.until(lambda s: s.server.state is ServerState.GONE)
+    await watched.session.aclose()
+    second, first = ResultStore.default(Folders.default()).runs()
+    assert [r.conditions.profile.speculation.draft_length for r in (first, second)] == [4, 2]
+    assert (first.failure, first.summary.requests >= 2, second.summary.requests >= 1) == (None, True, True)
+    assert second.failure is not None
+    assert "SIGKILL" in second.failure
+    for run in (first, second):
+        conditions = run.conditions
+        assert run.source == "dashboard"
+        assert conditions.build is not None
+        assert conditions.binary == FileIdentity.of(server_binary)
+        assert conditions.model == FileIdentity.of(demo_pair.target)
+        assert conditions.draft == FileIdentity.of(demo_pair.drafts[0])
+        assert conditions.machine is not None
+        assert "--spec-draft-n-max" in conditions.argv
+        assert run.summary.drafted > 0
+        assert is_stale(run, {}) is False

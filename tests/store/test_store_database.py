@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import result_writer
+from pydantic import TypeAdapter
 
 from spectui.core.profile import TuningProfile
 from spectui.errors import StoreError
-from spectui.store.records import RunConditions, RunSummary
+from spectui.store.records import RunConditions, RunFilter, RunSummary
 from spectui.store.results import STEPS, ResultStore
 
 WRITER = Path(result_writer.__file__)
@@ -118,7 +119,7 @@ def test_a_newer_file_is_refused_and_left_alone(file: Path) -> None:
     keep(ResultStore(file, steps=NEXT))
     before = file.read_bytes()
     for ask in (keep, ResultStore.runs, lambda s: s.prune(keep=0)):
-        with pytest.raises(StoreError, match=r"newer spectui \(schema 2, this one reads 1\); update spectui"):
+        with pytest.raises(StoreError, match=r"newer spectui \(schema 3, this one reads 2\); update spectui"):
             ask(ResultStore(file))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -134,10 +135,10 @@ def test_an_older_file_is_brought_up_to_date_beside_a_copy(file: Path, look: boo
         assert [run.summary.requests for run in new.runs()] == [5]
     else:
         assert keep(new) == 2
-    assert asked(file, "PRAGMA user_version") == [(2,)]
+    assert asked(file, "PRAGMA user_version") == [(3,)]
     assert asked(file, "SELECT note FROM run")[0] == ("made of code",)
-    copy = file.with_name("results.sqlite3.schema1")
-    assert asked(copy, "PRAGMA user_version") == [(1,)]
+    copy = file.with_name("results.sqlite3.schema2")
+    assert asked(copy, "PRAGMA user_version") == [(2,)]
     assert asked(copy, "SELECT * FROM run") == before
     assert [run.summary.requests for run in ResultStore(copy).runs()] == [5]
     assert copy.stat().st_mode & 0o777 == 0o600
@@ -154,9 +155,30 @@ def test_a_step_that_fails_changes_nothing(file: Path) -> None:
     assert [run.summary.requests for run in ResultStore(file).runs()] == [5]
 
 
+def test_runs_of_the_first_schema_came_from_measure(file: Path) -> None:
+    conditions = TypeAdapter(RunConditions).dump_json(RunConditions(profile=TuningProfile())).decode()
+    with closing(sqlite3.connect(file)) as db:
+        for statement in STEPS[0]:
+            db.execute(statement)
+        db.execute(
+            "INSERT INTO run (started_at, workload, mode, conditions, summary) VALUES (1, 'code', 'off', ?, '{}')",
+            (conditions,),
+        )
+        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA application_id = {0x53706543}")
+        db.commit()
+    store = ResultStore(file)
+    store.begin_run(RunConditions(profile=TuningProfile()), at=2.0, source="dashboard")
+    assert [run.source for run in store.runs()] == ["dashboard", "measure"]
+    assert [run.id for run in store.runs(RunFilter(source="dashboard"))] == [2]
+    copy = file.with_name("results.sqlite3.schema1")
+    assert asked(copy, "PRAGMA user_version") == [(1,)]
+    assert asked(copy, "SELECT id, workload FROM run") == [(1, "code")]
+
+
 def test_the_released_schema_is_not_edited() -> None:
     """A file of version 1 exists on users' disks: another layout is another step."""
-    assert len(STEPS) == 1
+    assert len(STEPS) == 2
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in STEPS[0]:
             db.execute(statement)

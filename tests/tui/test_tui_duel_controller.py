@@ -19,6 +19,7 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.lending import LendingSession
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from spectui.store.results import ResultStore
 from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DuelReady
 
@@ -116,6 +117,9 @@ async def test_a_run_borrows_the_traffic_and_stays_on_screen(
     assert host.view.state is DuelState.STARTING
     await host.until(lambda v: v.state is DuelState.ENDED)
     assert host.keys == [servers[0].url, servers[1].url]
+    arms = [run for run in ResultStore.default(host.folders).runs() if run.source == "ab"]
+    assert {run.conditions.profile.server.url for run in arms} == {server.url for server in servers}
+    assert all(run.ended_at is not None and run.summary.requests >= 8 for run in arms)
     assert host.view.faster == "a"
     assert host.view.pairs >= 8
     await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)

@@ -8,7 +8,9 @@ from conftest import Opener
 from textual.widgets import Input, OptionList, Static
 
 from spectui.core.snapshot import BetView, Estimate, Snapshot
-from spectui.errors import ServerGone, SpectuiError
+from spectui.errors import ProfileError, ServerGone, SpectuiError
+from spectui.store.paths import Folders
+from spectui.store.profiles import path_of
 from spectui.tui.keys import DASHBOARD
 from spectui.tui.messages import DraftsReady, Notice
 from spectui.tui.screens.baseline import BaselineScreen
@@ -19,7 +21,7 @@ from spectui.tui.screens.dialog import Palette
 from spectui.tui.screens.drafts import DraftScreen
 from spectui.tui.screens.help import READING, HelpScreen, keys_table
 from spectui.tui.screens.picker import PickerScreen
-from spectui.tui.screens.profiles import LoadScreen, SaveScreen
+from spectui.tui.screens.profiles import LONGEST, LoadScreen, SaveScreen, name_problem
 from spectui.tui.screens.welcome import WelcomeScreen
 
 
@@ -340,18 +342,40 @@ async def test_save_checks_the_name(opened: Opener) -> None:
         assert isinstance(screen, SaveScreen)
         problem = screen.query_one("#problem", Static)
         assert str(problem.content) == "replaces the profile demo"
-        for bad in ("", "../evil", ".hidden", "a/b", "x" * 65):
+        for bad in ("", "../evil", ".hidden", "a/b", "x" * (LONGEST + 1)):
             screen.query_one(Input).value = bad
             await pilot.press("enter")
             await pilot.pause()
             assert pilot.app.screen is screen
+            assert screen.query_one(Input).value == bad
             assert str(problem.content)
+        assert str(problem.content) == "100 characters at most, and these are 101"
         screen.query_one(Input).value = "fast-code"
         await pilot.press("enter")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
         assert controller.calls == [("save_profile", "fast-code")]
         assert notices(pilot) == ["saved: /profiles/fast-code.toml"]
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * LONGEST, "x" * (LONGEST + 1), "a b", ".hidden", "a/b", "-dash", "tab\t", "a.b_c-d", ""]
+)
+def test_what_the_dialog_takes_the_store_takes(name: str) -> None:
+    if not name_problem(name):
+        assert path_of(name, Folders.default()).name == f"{name}.toml"
+    elif len(name) > LONGEST:
+        with pytest.raises(ProfileError, match=f"at most {LONGEST} bytes"):
+            path_of(name, Folders.default())
+
+
+@pytest.mark.parametrize(("key", "status"), [("q", 0), ("ctrl+q", 0), ("ctrl+c", 130)])
+async def test_leaving_says_whether_it_was_broken_off(opened: Opener, key: str, status: int) -> None:
+    async with opened() as (pilot, controller):
+        await pilot.press(key)
+        await pilot.app.workers.wait_for_complete()
+        assert pilot.app.return_code == status
+        assert ("shutdown",) in controller.calls
 
 
 async def test_save_that_fails_says_why(opened: Opener) -> None:

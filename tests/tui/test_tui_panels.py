@@ -8,8 +8,17 @@ import tui_fakes as fakes
 from rich.cells import cell_len
 
 from spectui.core.profile import SpeculationSettings, TuningProfile
-from spectui.core.snapshot import CurvePoint, CurveView, HistoryView, MachineView, PositionRow, Snapshot
-from spectui.core.verdict import Change, Outcome
+from spectui.core.snapshot import (
+    CurvePoint,
+    CurveView,
+    HistoryView,
+    MachineView,
+    PositionRow,
+    ServerState,
+    Snapshot,
+)
+from spectui.core.verdict import Change, Finding, Group, Outcome
+from spectui.tui.advice import advice_of
 from spectui.tui.widgets.banner import alert_of
 from spectui.tui.widgets.bet import BetTile
 from spectui.tui.widgets.chart import BEST, MEASURED, NOW, at_length, legend, plot
@@ -268,6 +277,31 @@ def test_banner_of_silent_speculation_offers_the_change() -> None:
     assert alert is not None
     assert (alert.kind, alert.title) == ("warn", "nothing speculates")
     assert [key for key, *_ in alert.keys] == ["B", "i"]
+
+
+@pytest.mark.parametrize(("owned", "key"), [(True, "r"), (False, "\u2423")])
+def test_banner_of_a_lost_server_names_the_key_that_brings_it_back(owned: bool, key: str) -> None:
+    base = fakes.attached()
+    assert base.settings.staged.server.url is not None
+    lost = replace(base, server=replace(base.server, state=ServerState.GONE, owned=owned))
+    alert = alert_of(lost)
+    assert alert is not None
+    assert [k for k, *_ in alert.keys if k in {"r", "\u2423"}] == [key]
+
+
+@pytest.mark.parametrize(
+    ("code", "owned", "advice"),
+    [
+        ("wrong-pair", True, "try another draft model (d)"),
+        ("server-error", True, "try another draft model (r, u)"),
+        ("server-error", False, "try another draft model"),
+        ("baseline-missing", True, "press b to measure it"),
+        ("draft-too-long", True, "try another draft model"),
+    ],
+)
+def test_advice_names_a_key_where_one_follows_it(code: str, owned: bool, advice: str) -> None:
+    finding = Finding(code=code, group=Group.TO_KNOW, message="m", advice="try another draft model")
+    assert advice_of(finding, owned=owned) == advice
 
 
 def test_banner_of_a_server_that_went_away_without_a_finding() -> None:

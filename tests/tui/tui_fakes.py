@@ -329,7 +329,7 @@ def failed() -> Snapshot:
         code="vocab-mismatch",
         group=Group.CANNOT_START,
         message="The draft qwen-0.5b does not fit the target: their vocabularies differ at token 0.",
-        advice="Choose a draft of the same family with d, or go back with u.",
+        advice="choose a draft with the target's tokenizer",
     )
     return replace(
         base,

@@ -15,7 +15,9 @@ from spectui.tui.controller import Controller, ProfileOption
 from spectui.tui.screens.dialog import Dialog
 from spectui.tui.screens.picker import Choice, option_rows
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LONGEST: Final = 100
+"""Characters of a name: what the store takes."""
 
 
 def name_problem(name: str) -> str:
@@ -23,7 +25,9 @@ def name_problem(name: str) -> str:
     if not name:
         return "a profile needs a name"
     if not _NAME.fullmatch(name):
-        return "letters, digits, dot, dash and underscore; 64 at most, the first a letter or digit"
+        return "letters, digits, dot, dash and underscore, the first a letter or digit"
+    if len(name) > LONGEST:
+        return f"{LONGEST} characters at most, and these are {len(name)}"
     return ""
 
 
@@ -42,7 +46,7 @@ class SaveScreen(Dialog[str]):
     def parts(self) -> Iterable[Widget]:
         """One input and what is wrong with it."""
         yield Static("The staged settings are saved under this name.", classes="note")
-        yield Input(value=self._start, placeholder="name", max_length=64)
+        yield Input(value=self._start, placeholder="name")
         yield Static("", classes="problem", id="problem")
 
     def on_mount(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spectui.core.snapshot import ServerState, Snapshot
 from spectui.core.verdict import Finding, Group, Outcome
+from spectui.tui.advice import advice_of
 from spectui.tui.text import model_name, short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 from spectui.tui.widgets.strip import rows_of
@@ -52,7 +53,7 @@ def alert_of(snapshot: Snapshot) -> Alert | None:
         kind="bad" if bad else "warn",
         title=_title(worst, server.state),
         message=shown(worst.message if worst else verdict.headline or server.note),
-        advice=shown(worst.advice) if worst else "",
+        advice=advice_of(worst, owned=server.owned) if worst else "",
         log=snapshot.log_tail if bad else (),
         keys=_keys(snapshot, down=down),
     )
@@ -73,6 +74,8 @@ def _keys(snapshot: Snapshot, *, down: bool) -> tuple[tuple[str, str, str], ...]
         keys.append(("u", "back to the last running settings", "screen.undo"))
     if down and (snapshot.server.owned or snapshot.settings.staged.server.url is None):
         keys.append(("r", "try again", "screen.restart"))
+    elif down:
+        keys.append(("\u2423", "connect again and send traffic", "screen.traffic"))
     change = snapshot.verdict.change
     if change is not None:
         keys.append(("B", f"apply {describe(change)}", "screen.apply_best"))

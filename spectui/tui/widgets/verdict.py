@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from spectui.core.snapshot import Snapshot
 from spectui.core.verdict import Change, Group, Outcome, Verdict
+from spectui.tui.advice import advice_of
 from spectui.tui.text import count, short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -44,7 +45,7 @@ class VerdictBar(Panel):
         head = _headline(snapshot.verdict, width)[: min(2, room)]
         rest = [
             (Span(text, style),)
-            for style, paragraph in _details(snapshot.verdict)
+            for style, paragraph in _details(snapshot.verdict, owned=snapshot.server.owned)
             for text in wrap(paragraph, width, indent="  ")
         ]
         body = [*head, *rest][:room]
@@ -102,14 +103,14 @@ def _headline(verdict: Verdict, width: int) -> list[Line]:
     return [head, *((Span(line, "strong"),) for line in first_lines[1:])]
 
 
-def _details(verdict: Verdict) -> list[tuple[str, str]]:
+def _details(verdict: Verdict, *, owned: bool) -> list[tuple[str, str]]:
     """Findings with their advice, leaving out what the headline or the banner says already."""
     headline = shown(verdict.headline)
     details: list[tuple[str, str]] = []
     for index, finding in enumerate(verdict.findings):
         if finding.group <= Group.FAILING:
             continue
-        message, advice = shown(finding.message), shown(finding.advice)
+        message, advice = shown(finding.message), advice_of(finding, owned=owned)
         if message and message not in headline:
             details.append(("label" if index else "text", message))
         if advice and advice not in headline:
