@@ -21,7 +21,8 @@ from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import ServerState, Snapshot
 from spectui.core.verdict import Outcome
 from spectui.tui.app import SpectuiApp
-from spectui.tui.bridge import Opening, SessionController
+from spectui.tui.opening import Opening
+from spectui.tui.strip import StripController
 
 FOLDER = Path(__file__).parent
 CELL = 12.2
@@ -91,7 +92,7 @@ def judged(outcome: Outcome, requests: int) -> Callable[[Snapshot], bool]:
 
 async def main() -> None:
     """The story of the README: a draft length that loses, what is better, and that it wins."""
-    app = SpectuiApp(SessionController(Opening(demo=True, environ=dict(os.environ))))
+    app = SpectuiApp(StripController(Opening(demo=True, environ=dict(os.environ))))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, judged(Outcome.LOSING, 3), "a losing verdict at draft length 8")
         save(app, "losing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
@@ -62,40 +62,46 @@ def cli(ctx: click.Context) -> None:
         from spectui.store.profiles import last_profile  # noqa: PLC0415
 
         known = last_profile(folders()) is not None
-        _dashboard(last=known, welcome=not known)
+        _dashboard({"last": known}, welcome=not known)
 
 
 @cli.command()
 def demo() -> None:
     """Open the dashboard on a real demo pair, built on first use."""
-    _dashboard(demo=True)
+    _dashboard({"demo": True})
 
 
 @cli.command()
-@click.argument("profile")
+@click.argument("names", metavar="PROFILE...", nargs=-1, required=True)
 @click.option("--no-traffic", is_flag=True, help="Start the server only; traffic waits for the space key.")
-def run(profile: str, *, no_traffic: bool) -> None:
-    """Start the server of PROFILE (a name or a .toml file) and open the dashboard."""
-    loaded = load_profile(profile)
-    _dashboard(profile=loaded, name=profile, traffic=not no_traffic)
+def run(names: tuple[str, ...], *, no_traffic: bool) -> None:
+    """Start the server of PROFILE (a name or a .toml file) and open the dashboard; several in one session each."""
+    _require_keys(names)
+    _dashboard(*({"profile": load_profile(name), "name": name, "traffic": not no_traffic} for name in names))
 
 
 @cli.command()
-@click.argument("url")
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option(
     "--baseline", metavar="TPS|URL", help="Its plain speed, or a second server without speculation."
 )
 @click.option("--ask-key", is_flag=True, help=f"Prompt for the API key (or set {KEY_VARIABLE}).")
-def attach(url: str, *, baseline: str | None, ask_key: bool) -> None:
-    """Open the dashboard on a running server; no traffic is sent before you ask."""
+def attach(urls: tuple[str, ...], *, baseline: str | None, ask_key: bool) -> None:
+    """Open the dashboard on a running server, several in one session each; no traffic is sent before you ask."""
     from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
 
-    profile = TuningProfile(server=ServerSettings(url=checked_url(url)))
+    _require_keys(urls)
+    if baseline is not None and len(urls) > 1:
+        raise UsageError("--baseline is the speed of one server: give it with b in the session it belongs to")
+    profiles = [TuningProfile(server=ServerSettings(url=checked_url(url))) for url in urls]
     if baseline is not None:
-        profile = with_baseline(profile, baseline)
+        profiles = [with_baseline(profile, baseline) for profile in profiles]
     require_terminal()
-    key = click.prompt("API key", hide_input=True) if ask_key else None
-    _dashboard(profile=profile, api_key=key)
+    openings: list[dict[str, Any]] = [{"profile": profile} for profile in profiles]
+    for opening in openings if ask_key else ():
+        which = f" of {opening['profile'].server.url}" if len(urls) > 1 else ""
+        opening["api_key"] = click.prompt(f"API key{which}", hide_input=True)
+    _dashboard(*openings)
 
 
 @cli.command()
@@ -271,18 +277,28 @@ def main(argv: list[str] | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _dashboard(*, welcome: bool = False, **opening: Any) -> None:
-    """Open the dashboard; whatever is heavy loads after its first frame."""
+def _require_keys(targets: Sequence[str]) -> None:
+    """Raise UsageError for more sessions than there are number keys."""
+    from spectui.core.strip import MAX_SESSIONS  # noqa: PLC0415
+
+    if len(targets) > MAX_SESSIONS:
+        raise UsageError(
+            f"{len(targets)} sessions: there are keys for {MAX_SESSIONS}, so name at most so many"
+        )
+
+
+def _dashboard(*openings: Mapping[str, Any], welcome: bool = False) -> None:
+    """Open the dashboard with a session for each opening; whatever is heavy loads after its first frame."""
     require_terminal()
     # Collecting while modules load finds nothing and costs 50 ms. The controller switches it on again once the
     # first frame stands.
     gc.disable()
     from spectui.tui.app import SpectuiApp  # noqa: PLC0415
-    from spectui.tui.bridge import Opening, SessionController  # noqa: PLC0415
+    from spectui.tui.opening import Opening  # noqa: PLC0415
+    from spectui.tui.strip import StripController  # noqa: PLC0415
 
-    opening.setdefault("api_key", os.environ.get(KEY_VARIABLE))
-    controller = SessionController(Opening(environ=dict(os.environ), **opening))
-    app = SpectuiApp(controller, welcome=welcome)
+    given: dict[str, Any] = {"environ": dict(os.environ), "api_key": os.environ.get(KEY_VARIABLE)}
+    app = SpectuiApp(StripController(*(Opening(**{**given, **one}) for one in openings)), welcome=welcome)
     app.run()
     if app.return_code:
         sys.exit(app.return_code)

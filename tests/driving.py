@@ -18,7 +18,8 @@ from spectui.core.snapshot import Snapshot
 from spectui.store.paths import Folders
 from spectui.store.profiles import load
 from spectui.tui.app import SpectuiApp
-from spectui.tui.bridge import Opening, SessionController
+from spectui.tui.opening import Opening
+from spectui.tui.strip import StripController
 
 
 @dataclass
@@ -55,17 +56,26 @@ class Driven:
 
 
 @asynccontextmanager
-async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
-    """The dashboard on a profile's file, as `spectui run FILE` opens it; ended on the way out."""
-    loaded = load(str(profile_file), Folders.default())
-    opening = Opening(profile=loaded.profile, name=str(profile_file), environ=dict(os.environ))
-    controller = SessionController(opening)
+async def strip_of(*profile_files: Path) -> AsyncIterator[Driven]:
+    """The dashboard on these profiles' files, as `spectui run FILE...` opens it; ended on the way out."""
+    openings = [
+        Opening(profile=load(str(path), Folders.default()).profile, name=str(path), environ=dict(os.environ))
+        for path in profile_files
+    ]
+    controller = StripController(*openings)
     app = SpectuiApp(controller)
     try:
         async with app.run_test(size=(120, 36)) as pilot:
             yield Driven(app, pilot)
     finally:
         await controller.shutdown()
+
+
+@asynccontextmanager
+async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
+    """The dashboard on one profile's file."""
+    async with strip_of(profile_file) as driven:
+        yield driven
 
 
 def servers() -> list[psutil.Process]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from spectui.core.profile import TuningProfile
-from spectui.core.verdict import Verdict
+from spectui.core.verdict import Outcome, Verdict
 
 
 class ServerState(StrEnum):
@@ -101,6 +101,8 @@ class ServerView:
     """Where its layers are, such as "GPU 33/33" or "CPU"."""
     draft: str | None = None
     draft_place: str | None = None
+    devices: tuple[str, ...] = ()
+    """What its own models compute on, such as "the CPU" or "GPU 0"; empty while unknown, or of a foreign server."""
     speculating: bool | None = None
     """What /slots says; None before it was asked."""
     slots: int | None = None
@@ -309,8 +311,47 @@ class MachineView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMark:
+    """One session in the strip."""
+
+    number: int
+    """Its place, from 1, and the key that brings it to the front."""
+    label: str
+    """Profile or address; untrusted text."""
+    front: bool = False
+    state: ServerState = ServerState.NONE
+    owned: bool = False
+    tokens_per_second: float | None = None
+    """Mean of the current segment; the live reading before there is one."""
+    outcome: Outcome = Outcome.UNKNOWN
+    sending: bool = False
+    """Whether its traffic, baseline or A/B run loads the device now."""
+    devices: tuple[str, ...] = ()
+    """As in ServerView."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedDevice:
+    """A device that servers of several sessions compute on."""
+
+    device: str
+    numbers: tuple[int, ...]
+    """Sessions that send while two or more do; else all that share it."""
+    disturbed: bool
+    """Whether two or more of them send, so that neither speed is its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripView:
+    """All sessions, in their order. Empty while there is only one."""
+
+    marks: tuple[SessionMark, ...] = ()
+    shared: tuple[SharedDevice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One instant of one session."""
+    """One instant of one session, beside the marks of the others."""
 
     tick: int = 0
     t: float = 0.0
@@ -329,3 +370,4 @@ class Snapshot:
     """The tail of what the model just wrote; untrusted text."""
     log_tail: tuple[str, ...] = ()
     """The server's last lines; untrusted text."""
+    strip: StripView = field(default_factory=StripView)

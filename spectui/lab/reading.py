@@ -27,6 +27,7 @@ from spectui.lab.workloads import OWN, builtin_names
 
 _T = TypeVar("_T")
 _LOG_LINES: Final = 200
+_NO_CURVE: Final = CurveView()
 
 
 class SnapshotReader:
@@ -36,6 +37,7 @@ class SnapshotReader:
         self._session = session
         self._preview = preview
         self._last = Snapshot()
+        self._glanced = Snapshot()
         self.profile_name: str | None = None
         self.machine = MachineView()
 
@@ -65,6 +67,18 @@ class SnapshotReader:
             return last
         self._last = replace(snapshot, tick=last.tick + 1, t=session.t)
         return self._last
+
+    def glance(self) -> Snapshot:
+        """What the mark of a session in the background needs: no settings, charts or texts; as cheap as can be."""
+        session, last = self._session, self._glanced
+        server = _kept(last.server, self._server())
+        drafting = session.server.drafting if session.server else None
+        bet = session.gauge.read(t=session.t, now=session.clock(), drafting=drafting)
+        traffic = session.traffic_state
+        glanced = Snapshot(server=server, traffic=traffic, bet=bet, verdict=self._verdict(bet, _NO_CURVE))
+        if glanced != last:
+            self._glanced = glanced
+        return self._glanced
 
     async def aclose(self) -> None:
         """End the preview's work."""

@@ -301,6 +301,7 @@ class LaunchedServer(Server):
             progress=self.progress,
             target_place=self._placement.target_place,
             draft_place=self._placement.draft_place if self.profile.speculation.mode != OFF else None,
+            devices=self._placement.devices,
         )
 
     def _line(self, line: str) -> None:

@@ -5,9 +5,13 @@ Apart from `logs`, so that whoever consumes events does not depend on how lines 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
+
+_NUMBER: Final = re.compile(r"\d+")
 
 
 class Role(StrEnum):
@@ -228,6 +232,25 @@ class Placement:
     def draft_place(self) -> str | None:
         """As `target_place`, for the draft model."""
         return self._place(Role.DRAFT)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """What the models compute on, such as "the CPU" or "GPU 0"; empty before their buffers were seen.
+
+        A model that is wholly on GPUs keeps its token embeddings in host memory; that is no computing on the CPU.
+        Each backend names a card in its own way: only the number counts.
+        """
+        found: dict[str, None] = {}
+        for role, buffers in self._buffers.items():
+            layers = self._layers.get(role)
+            gpus = [buffer for buffer in buffers if buffer.on_gpu]
+            if not gpus or (layers is not None and layers.layers < layers.total):
+                found["the CPU"] = None
+            for buffer in gpus:
+                number = _NUMBER.search(buffer.device)
+                remote = buffer.device.startswith("RPC")
+                found[buffer.device if remote else f"GPU {number[0] if number else 0}"] = None
+        return tuple(sorted(found))
 
     def gpu_mib(self, role: Role) -> float | None:
         """Megabytes of the model's weights in GPU memory; None before its buffers were seen."""

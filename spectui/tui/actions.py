@@ -16,6 +16,7 @@ from spectui.core.snapshot import ServerState, Snapshot, TrafficState
 from spectui.tui import steps
 from spectui.tui.controller import Controller
 from spectui.tui.messages import Severity
+from spectui.tui.screens.attach import AttachScreen
 from spectui.tui.screens.baseline import BaselineScreen, GivenBaseline
 from spectui.tui.screens.command import CommandScreen
 from spectui.tui.screens.confirm import ConfirmScreen
@@ -75,7 +76,9 @@ class ActionScreen(Screen[None]):
         return frozenset(action for action, here in holds.items() if here)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim a key in the footer while it would do nothing."""
+        """Dim a key in the footer while it would do nothing; a number without a session is no key at all."""
+        if action == "session":
+            return parameters[0] in {mark.number for mark in self.snapshot.strip.marks}
         if action in {"restart", "undo", "apply_best"} and action not in self.possible(self.snapshot):
             return None
         return super().check_action(action, parameters)
@@ -167,6 +170,52 @@ class ActionScreen(Screen[None]):
 
         self._controller.duel.open()
         self.app.push_screen(DuelScreen(self._controller))
+
+    # Sessions.
+
+    def action_session(self, number: int) -> None:
+        """Bring a session to the front."""
+        self._controller.switch(number)
+
+    def action_new_session(self) -> None:
+        """Start a profile in a session of its own."""
+        screen = LoadScreen(
+            self._controller,
+            current=None,
+            title="profile of a further session",
+            hint="enter starts it beside this one, esc closes",
+        )
+        self.app.push_screen(screen, self._new_session)
+
+    def _new_session(self, name: str | None) -> None:
+        if name is not None:
+            self._run(self._controller.open_session(name), "new session")
+
+    def action_attach_session(self) -> None:
+        """Attach to a server in a session of its own."""
+        self.app.push_screen(AttachScreen(), self._attach_session)
+
+    def _attach_session(self, url: str | None) -> None:
+        if url is not None:
+            self._run(self._controller.attach_session(url), "attach")
+
+    def action_close_session(self) -> None:
+        """Close the session in front; asks first where that ends a server of ours."""
+        server, several = self.snapshot.server, bool(self.snapshot.strip.marks)
+        if not several or not server.owned or server.state in _DOWN:
+            self._close_session(yes=True)
+            return
+        question = "Its server ends, and so do its traffic and what is staged. The other sessions go on."
+        self.app.push_screen(
+            ConfirmScreen("close this session", question, yes="close"),
+            lambda yes: self._close_session(yes=bool(yes)),
+        )
+
+    def _close_session(self, *, yes: bool) -> None:
+        if yes:
+            self.app.run_worker(
+                self._controller.close_session(), name="close session", group="close", exit_on_error=False
+            )
 
     # Settings.
 

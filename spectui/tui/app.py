@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from textual import on
+from textual.actions import parse
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
@@ -40,7 +41,7 @@ class SpectuiApp(App[None]):
     CSS_PATH = "screens/dashboard.tcss"
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "quit", tooltip="Stop our server and leave", id="force_quit", show=False),
+        Binding("ctrl+q", "quit", "quit", tooltip="Stop our servers and leave", id="force_quit", show=False),
         Binding(
             "ctrl+c", "interrupt", "quit", tooltip="As quit, with status 130", id="interrupt", show=False
         ),
@@ -113,6 +114,9 @@ class SpectuiApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen by name, then Textual's own themes and screenshots."""
         for binding in BY_SCREEN.get(type(screen).__name__, ()):
+            _, name, parameters = parse(binding.action)
+            if screen.check_action(name, parameters) is False:
+                continue
             action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
             yield SystemCommand(binding.description, binding.tooltip, lambda run=action: self.run_action(run))
         for command in super().get_system_commands(screen):
@@ -125,7 +129,7 @@ class SpectuiApp(App[None]):
         self.push_screen(HelpScreen([*DASHBOARD, *duel]))
 
     async def action_quit(self) -> None:
-        """Stop our server first. Asked a second time, leave at once."""
+        """Stop our servers first. Asked a second time, leave at once."""
         if self._leaving:
             self.exit(return_code=self._status)
             return

@@ -1,56 +1,39 @@
-"""The real controller: keys of the dashboard -> commands of a session, and its readings -> one message per tick.
+"""One session's controller: keys of the dashboard -> its commands, and its readings -> one message per tick.
 
-The only place where the screen meets the lab. Everything heavy is imported on first use, after the first frame.
+In the background it reads only what its mark in the strip needs, and less often. Here the screen meets the lab;
+everything heavy is imported on first use, after the first frame.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
 from spectui.core.snapshot import DraftOption, ServerState, ServerView, SettingsView, Snapshot
+from spectui.core.strip import session_label
 from spectui.core.verdict import Verdict
 from spectui.errors import SpectuiError
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.opening import Opening
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from spectui.lab.lending import LendingSession
     from spectui.lab.machine import MachineMonitor
     from spectui.lab.reading import SnapshotReader
     from spectui.store.paths import Folders
 
 _TICK_SECONDS: Final = 0.4
+_GLANCE_SECONDS: Final = 1.0
 _MACHINE_TICKS: Final = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What the dashboard opens on."""
-
-    profile: TuningProfile | None = None
-    name: str | None = None
-    """Name or path of the profile; None for one that was made from an address."""
-    demo: bool = False
-    """Build the demo pair if needed and open it."""
-    traffic: bool = True
-    """Whether traffic starts by itself on our own server."""
-    last: bool = False
-    """Open the profile used last, if there is one."""
-    environ: Mapping[str, str] = field(default_factory=dict)
-    api_key: str | None = None
-
-
 class SessionController:
-    """Implements the dashboard's Controller over one Session at a time."""
+    """The Controller's commands that are about one session, over one Session at a time."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
@@ -64,19 +47,18 @@ class SessionController:
         self._ticker: asyncio.Task[None] | None = None
         self._opening_lock = asyncio.Lock()
         self._closing = False
+        self._in_front = True
+        self._devices: tuple[str, ...] = ()
+        """Of its last server: while an A/B run has them there is none."""
         self.duel = SessionDuel(
             lambda: self._session,
             load=self.load_profile,
             where=self._where,
-            key_of=self._key_of,
+            key_of=self._opening.key_of,
         )
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
-        # What the first frame loaded stays for good: later collections need not walk it.
-        gc.collect()
-        gc.freeze()
-        gc.enable()
         self._sink = self.duel.sink = sink
         self._show_opening()
         self._spawn(self._begin())
@@ -88,6 +70,38 @@ class SessionController:
             task.cancel()
         async with self._opening_lock:
             await self._close_session()
+
+    @property
+    def label(self) -> str:
+        """What the session is called in the strip; untrusted."""
+        opening, session = self._opening, self._session
+        if session is None or self._reader is None:
+            url = opening.profile.server.url if opening.profile is not None else None
+            return session_label("demo" if opening.demo else opening.name, url)
+        return session_label(self._reader.profile_name, session.staging.staged.server.url)
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """Devices that its A/B run has now."""
+        return self._devices if self.duel.busy else ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was opened here."""
+        opening = self._opening
+        return self._session is None and not (opening.profile or opening.demo or opening.last)
+
+    def retire(self) -> None:
+        """Go to the background: what only a screen shows is no longer computed."""
+        self._in_front = False
+
+    def come_forward(self) -> None:
+        """Report everything, at once and from now on."""
+        self._in_front, self._shown = True, None
+        try:
+            self._report()
+        except Exception as error:  # noqa: BLE001  a session that cannot be read must not take the others down
+            self._failed(error)
 
     def stage(self, change: ProfileChange) -> None:
         """Change the staged profile."""
@@ -237,7 +251,8 @@ class SessionController:
             elif opening.profile is not None:
                 traffic = opening.traffic and not opening.profile.attached
                 await self._open(opening.profile, name=opening.name, traffic=traffic)
-                await self._remember(opening.name)
+                if self._in_front:
+                    await self._remember(opening.name)
             elif opening.last:
                 await self._open_last()
         except SpectuiError as error:
@@ -275,8 +290,8 @@ class SessionController:
                 profile,
                 folders=self._where(),
                 environ=self._opening.environ or None,
-                api_key=self._key_of(profile),
-                log_file=self._log_file(),
+                api_key=self._opening.key_of(profile),
+                log_file=self._opening.log_file(self._where()),
                 on_notice=lambda text: self._notice(text, warning=True),
             )
             self._session = session
@@ -304,16 +319,18 @@ class SessionController:
         self._monitor = self._monitor or MachineMonitor()
         count = 0
         while True:
-            if count % _MACHINE_TICKS == 0 and self._reader is not None:
-                self._reader.machine = await self._monitor.sample()
-            count += 1
+            if self._in_front:
+                if count % _MACHINE_TICKS == 0 and self._reader is not None:
+                    self._reader.machine = await self._monitor.sample()
+                count += 1
             self._report()
-            await asyncio.sleep(_TICK_SECONDS)
+            await asyncio.sleep(_TICK_SECONDS if self._in_front else _GLANCE_SECONDS)
 
     def _report(self) -> None:
         if self._reader is None:
             return
-        snapshot = self._reader.read()
+        snapshot = self._reader.read() if self._in_front else self._reader.glance()
+        self._devices = snapshot.server.devices or self._devices
         if snapshot is not self._shown:
             self._shown = snapshot
             self._sink(SnapshotReady(snapshot))
@@ -349,8 +366,12 @@ class SessionController:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """What no part expected must at least be said."""
-        if not task.cancelled() and task.exception() is not None:
-            self._notice(f"spectui itself failed: {task.exception()!r}", warning=True)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._notice(f"spectui itself failed: {error!r}", warning=True)
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         try:
@@ -376,19 +397,3 @@ class SessionController:
 
             self._folders = Folders.default()
         return self._folders
-
-    def _log_file(self) -> Path | None:
-        from spectui.store.paths import make_folder  # noqa: PLC0415
-
-        with suppress(OSError):
-            return make_folder(self._where().log) / "llama-server.log"
-        return None
-
-    def _key_of(self, profile: TuningProfile) -> str | None:
-        """The key for this server; one that was given for the opening's address is sent nowhere else."""
-        name = profile.server.api_key_env
-        if name:
-            return self._opening.environ.get(name)
-        opened = self._opening.profile
-        same = opened is not None and opened.server.url == profile.server.url
-        return self._opening.api_key if same else None

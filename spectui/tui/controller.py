@@ -64,7 +64,19 @@ class Controller(Protocol):
         """Begin to work and to report to `sink`. Called once, after the first frame."""
 
     async def shutdown(self) -> None:
-        """Stop traffic and our own server; return when both are down."""
+        """Stop all traffic and every server of ours; return when they are down."""
+
+    def switch(self, number: int) -> None:
+        """Bring the session of this number to the front: every other command is about the one in front."""
+
+    async def open_session(self, name: str) -> None:
+        """Load a profile by name or path and start it in a session of its own, in front."""
+
+    async def attach_session(self, url: str) -> None:
+        """Attach to a running server in a session of its own, in front."""
+
+    async def close_session(self) -> None:
+        """Close the session in front: a server of ours ends, one that we attached to is left alone."""
 
     def stage(self, change: ProfileChange) -> None:
         """Apply `change` to the staged profile; nothing restarts."""

@@ -6,12 +6,15 @@ from typing import Final
 
 from textual.binding import Binding
 
+from spectui.core.strip import MAX_SESSIONS
+
 SETTINGS: Final = Binding.Group("settings", compact=True)
 LENGTH: Final = Binding.Group("length", compact=True)
 MEASURE: Final = Binding.Group("measure", compact=True)
 SERVER: Final = Binding.Group("server", compact=True)
 VIEW: Final = Binding.Group("view", compact=True)
 FILES: Final = Binding.Group("profiles", compact=True)
+SESSIONS: Final = Binding.Group("sessions", compact=True)
 COMPARE: Final = Binding.Group("compare", compact=True)
 DUEL_GROUP: Final = Binding.Group("on A/B", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
@@ -48,8 +51,23 @@ _GENERAL: Final = (
         id="help",
         group=GENERAL,
     ),
-    Binding("q", "app.quit", "quit", tooltip="Stop our server and leave", id="quit", group=GENERAL),
+    Binding("q", "app.quit", "quit", tooltip="Stop our servers and leave", id="quit", group=GENERAL),
 )
+
+_NUMBERS: Final = tuple(
+    Binding(
+        str(number),
+        f"session({number})",
+        f"session {number}",
+        show=False,
+        tooltip=f"Bring session {number} to the front" + "; 2 to 9 bring the others" * (number == 1),
+        id=f"session_{number}",
+        group=SESSIONS,
+        system=number > 1,
+    )
+    for number in range(1, MAX_SESSIONS + 1)
+)
+"""Help shows the first for all of them, the palette those that there are."""
 
 DASHBOARD: Final = [
     _key("r", "restart", "restart", "Restart the server with the staged settings", SERVER, show=True),
@@ -90,6 +108,10 @@ DASHBOARD: Final = [
     _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
     _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
     _key("a", "duel", "A/B", "Compare two configurations side by side", COMPARE, show=True),
+    *_NUMBERS,
+    _key("N", "new_session", "new", "Open a profile in a further session, beside this one", SESSIONS),
+    _key("A", "attach_session", "attach", "Attach to a server in a further session", SESSIONS),
+    _key("X", "close_session", "close", "Close this session; a server of ours ends", SESSIONS),
     *_GENERAL,
 ]
 """Bindings of the main screen."""

@@ -105,6 +105,7 @@ def test_a_machine_without_gpu_reads_as_cpu_whatever_the_layers_line_says(name: 
     ]
     placement = placed(lines)
     assert (placement.target_place, placement.draft_place) == ("CPU", "CPU")
+    assert placement.devices == ("the CPU",)
 
 
 def test_gpu_placement_of_target_and_draft() -> None:
@@ -119,9 +120,32 @@ def test_gpu_placement_of_target_and_draft() -> None:
     ]
     placement = placed(lines)
     assert placement.target_place == "GPU 33/65"
+    assert placement.devices == ("GPU 0", "the CPU")
     assert placement.draft_place == "GPU"
     assert placement.gpu_mib(Role.TARGET) == 9500.5
     assert placement.gpu_mib(Role.DRAFT) == 500.25
+
+
+@pytest.mark.parametrize(
+    ("buffers", "devices"),
+    [
+        (("CPU_Mapped", "CUDA1"), ("GPU 1",)),
+        (("CPU_Mapped", "Vulkan1"), ("GPU 1",)),
+        (("CPU_Mapped", "CUDA0", "CUDA1", "CUDA_Host"), ("GPU 0", "GPU 1")),
+        (("Metal_Mapped",), ("GPU 0",)),
+        (("RPC0[10.0.0.5:50052]",), ("RPC0[10.0.0.5:50052]",)),
+        (("CPU_REPACK",), ("the CPU",)),
+        ((), ()),
+    ],
+)
+def test_a_model_that_is_wholly_on_gpus_does_not_compute_on_the_cpu(
+    buffers: tuple[str, ...], devices: tuple[str, ...]
+) -> None:
+    placement = Placement()
+    placement.add(LayersOffloaded(Role.TARGET, 33, 33))
+    for buffer in buffers:
+        placement.add(BufferPlaced(Role.TARGET, buffer, 100.0))
+    assert placement.devices == devices
 
 
 def test_placement_is_unknown_before_a_buffer() -> None:
@@ -129,6 +153,7 @@ def test_placement_is_unknown_before_a_buffer() -> None:
     assert placement.add(LayersOffloaded(Role.TARGET, 33, 33))
     assert not placement.add(ModelLoaded())
     assert (placement.target_place, placement.draft_place) == (None, None)
+    assert placement.devices == ()
 
 
 def test_speculation_that_was_set_up() -> None:

@@ -28,6 +28,8 @@ LOOKS: list[tuple[str, Snapshot, tuple[int, int], tuple[str, ...]]] = [
     ("draft_picker_large", fakes.losing(), LARGE, ("d",)),
     ("help_small", fakes.losing(), SMALL, ("question_mark",)),
     ("written_large", fakes.losing(), LARGE, ("o",)),
+    ("sessions_small", fakes.several(), SMALL, ()),
+    ("sessions_large", fakes.several(), LARGE, ()),
 ]
 DUELS: list[tuple[str, DuelView, tuple[int, int], tuple[str, ...]]] = [
     ("ready_small", fakes.duel(), SMALL, ("a",)),

@@ -28,6 +28,7 @@ SITUATIONS = [
     fakes.failed,
     fakes.attached,
     fakes.silent,
+    fakes.several,
     Snapshot,
 ]
 

@@ -34,9 +34,12 @@ from spectui.core.snapshot import (
     PositionRow,
     ServerState,
     ServerView,
+    SessionMark,
     SettingsView,
+    SharedDevice,
     Snapshot,
     Source,
+    StripView,
     TrafficState,
 )
 from spectui.core.verdict import Change, Finding, Group, Outcome, Verdict
@@ -357,6 +360,38 @@ def attached() -> Snapshot:
     )
 
 
+def several(front: int = 2) -> Snapshot:
+    """Two servers of ours that share the CPU and both send, and one of somebody else."""
+    marks = (
+        SessionMark(
+            number=1,
+            label="qwen-32b",
+            state=ServerState.RUNNING,
+            owned=True,
+            tokens_per_second=64.9,
+            outcome=Outcome.WINNING,
+            sending=True,
+            devices=("the CPU",),
+        ),
+        SessionMark(
+            number=2,
+            label="demo",
+            state=ServerState.RUNNING,
+            owned=True,
+            tokens_per_second=18.0,
+            outcome=Outcome.LOSING,
+            sending=True,
+            devices=("the CPU",),
+        ),
+        SessionMark(number=3, label="10.0.0.5:8080", state=ServerState.ATTACHED),
+    )
+    strip = StripView(
+        marks=tuple(replace(mark, front=mark.number == front) for mark in marks),
+        shared=(SharedDevice(device="the CPU", numbers=(1, 2), disturbed=True),),
+    )
+    return replace(losing(), strip=strip)
+
+
 def silent() -> Snapshot:
     """A draft is loaded and nothing speculates."""
     base = losing()
@@ -554,3 +589,19 @@ class FakeController:
 
     async def open_demo(self) -> None:
         self.calls.append(("open_demo",))
+
+    def switch(self, number: int) -> None:
+        self.calls.append(("switch", number))
+
+    async def open_session(self, name: str) -> None:
+        self.calls.append(("open_session", name))
+        if self.fail:
+            raise self.fail
+
+    async def attach_session(self, url: str) -> None:
+        self.calls.append(("attach_session", url))
+
+    async def close_session(self) -> None:
+        self.calls.append(("close_session",))
+        if self.fail:
+            raise self.fail

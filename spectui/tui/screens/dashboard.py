@@ -23,6 +23,7 @@ from spectui.tui.widgets.history import HistoryChart
 from spectui.tui.widgets.keybar import KeyBar
 from spectui.tui.widgets.settings import SettingsTile
 from spectui.tui.widgets.speed import SpeedTile
+from spectui.tui.widgets.strip import SessionStrip
 from spectui.tui.widgets.survival import SurvivalChart
 from spectui.tui.widgets.tabs import TABS, StageTabs
 from spectui.tui.widgets.tail import LogPanel, WrittenPanel
@@ -53,6 +54,7 @@ class DashboardScreen(ActionScreen):
     def compose(self) -> ComposeResult:
         """From the top down."""
         self._arrange(self.app.size)
+        yield SessionStrip(id="strip").data_bind(DashboardScreen.snapshot)
         yield Header().data_bind(DashboardScreen.snapshot)
         with Horizontal(id="tiles"):
             yield SpeedTile(id="speed").data_bind(DashboardScreen.snapshot)

@@ -77,6 +77,8 @@ def keys_table(bindings: Sequence[Binding], app: App[object]) -> Table:
     for group, members in groupby(bindings, key=lambda binding: binding.group):
         table.add_row(Text(group.description if group else "", "bold"))
         for binding in members:
+            if binding.system:
+                continue
             key = binding.key_display or app.get_key_display(binding)
             table.add_row(_key(key), binding.description, Text(binding.tooltip, "dim"))
     table.add_row(_key("ctrl+p"), "palette", Text("Every action by name", "dim"))

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from spectui.errors import SpectuiError
 from spectui.tui.controller import Controller
 from spectui.tui.keys import GENERAL
-from spectui.tui.screens.baseline import is_url
+from spectui.tui.screens.attach import typed_url
 from spectui.tui.screens.profiles import LoadScreen
 from spectui.tui.text import shown
 from spectui.tui.widgets.keybar import KeyBar
@@ -94,10 +94,8 @@ class WelcomeScreen(Screen[None]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        url = event.value.strip()
-        if "://" not in url:
-            url = f"http://{url}"
-        if not is_url(url):
+        url = typed_url(event.value)
+        if url is None:
             self._say("an address such as http://127.0.0.1:8080")
             return
         self._begin(self._controller.attach(url), f"attaching to {shown(url)}")

@@ -10,6 +10,7 @@ from spectui.core.verdict import Finding, Group, Outcome
 from spectui.tui.advice import advice_of
 from spectui.tui.text import model_name, short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
+from spectui.tui.widgets.strip import rows_of
 from spectui.tui.widgets.verdict import describe
 
 _BAR_WIDTH = 40
@@ -127,7 +128,8 @@ class Banner(Panel):
 
     def _room(self) -> int:
         """Lines that the screen leaves when the tiles, the verdict and the footer stand."""
-        return max(3, self.screen.size.height - (16 if self.screen.size.height >= 18 else 7))
+        above = rows_of(self.snapshot.strip)
+        return max(3, self.screen.size.height - above - (16 if self.screen.size.height >= 18 else 7))
 
 
 def _progress(share: float, width: int) -> Line:

@@ -11,7 +11,7 @@ from spectui.core.snapshot import MachineView, ServerState, ServerView, Snapshot
 from spectui.tui.text import model_name, short, shown
 from spectui.tui.widgets.panel import Line, Panel, Span
 
-_DOTS: Final = {
+DOTS: Final = {
     ServerState.NONE: ("\u25cb", "label"),
     ServerState.STARTING: ("\u25cf", "warn"),
     ServerState.LOADING: ("\u25cf", "warn"),
@@ -21,6 +21,7 @@ _DOTS: Final = {
     ServerState.FAILED: ("\u25cf", "bad"),
     ServerState.GONE: ("\u25cf", "bad"),
 }
+"""Dot and ink of a server's state."""
 
 
 class Header(Panel):
@@ -85,7 +86,7 @@ def _place(server: ServerView) -> str:
 def _pieces(snapshot: Snapshot, *, compact: bool) -> list[tuple[int, list[Span]]]:
     """Pieces with their rank; the highest rank is dropped first."""
     server, staged = snapshot.server, snapshot.settings.staged
-    dot, style = _DOTS[server.state]
+    dot, style = DOTS[server.state]
     state = str(server.state)
     if server.state is ServerState.LOADING and server.progress is not None:
         state = f"loading {server.progress:4.0%}"

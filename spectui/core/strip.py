@@ -1,0 +1,63 @@
+"""The strip of sessions: an instant of each -> its mark, and which of our own servers share a device.
+
+Apart from the snapshot, which only holds the result, and from the screen, so that both rules are tested by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from spectui.core.snapshot import ServerState, SessionMark, SharedDevice, Snapshot, TrafficState
+
+MAX_SESSIONS: Final = 9
+"""As many as there are number keys."""
+
+
+def mark_of(
+    instant: Snapshot, *, number: int, label: str, front: bool, borrowed: tuple[str, ...] = ()
+) -> SessionMark:
+    """The mark of a session. borrowed: devices that its A/B run has while the session's server is down."""
+    server, bet = instant.server, instant.bet
+    speed = bet.tokens_per_second if bet.tokens_per_second is not None else bet.live_tokens_per_second
+    return SessionMark(
+        number=number,
+        label=label,
+        front=front,
+        state=server.state,
+        owned=server.owned,
+        tokens_per_second=None if speed is None else round(speed, 1),
+        outcome=instant.verdict.outcome,
+        sending=instant.traffic is not TrafficState.OFF or bool(borrowed),
+        devices=borrowed or (server.devices if server.state is ServerState.RUNNING else ()),
+    )
+
+
+def shared_devices(marks: Sequence[SessionMark]) -> tuple[SharedDevice, ...]:
+    """Devices that two or more servers of ours compute on, in the order of the sessions."""
+    names = dict.fromkeys(name for mark in marks if mark.owned for name in mark.devices)
+    found = []
+    for name in names:
+        users = [mark for mark in marks if mark.owned and name in mark.devices]
+        sending = [mark for mark in users if mark.sending]
+        if len(users) > 1:
+            disturbed = len(sending) > 1
+            numbers = tuple(mark.number for mark in (sending if disturbed else users))
+            found.append(SharedDevice(device=name, numbers=numbers, disturbed=disturbed))
+    return tuple(found)
+
+
+def sharing_sentence(shared: SharedDevice) -> str:
+    """What that means for the reader."""
+    *most, last = map(str, shared.numbers)
+    who = f"{', '.join(most)} and {last} share {shared.device}"
+    if shared.disturbed:
+        return f"{who}: their speeds disturb each other"
+    return f"{who}: send to one at a time, or their speeds disturb each other"
+
+
+def session_label(name: str | None, url: str | None) -> str:
+    """What a session is called: its profile without folders and ending, else the address without the scheme."""
+    if name:
+        return name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].removesuffix(".toml")
+    return url.split("://", 1)[-1].rstrip("/") if url else "empty"
