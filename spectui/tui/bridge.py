@@ -19,6 +19,8 @@ from spectui.errors import SpectuiError
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.runs import StoredRuns
+from spectui.tui.sweep import SessionSweep
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +72,8 @@ class SessionController:
             where=self._where,
             key_of=self._key_of,
         )
+        self.sweep = SessionSweep(lambda: self._session, where=self._where)
+        self.runs = StoredRuns(self._where)
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
@@ -77,7 +81,7 @@ class SessionController:
         gc.collect()
         gc.freeze()
         gc.enable()
-        self._sink = self.duel.sink = sink
+        self._sink = self.duel.sink = self.sweep.sink = sink
         self._show_opening()
         self._spawn(self._begin())
 
