@@ -14,14 +14,13 @@ from rich.style import Style
 from textual.color import Color
 
 from spectui.core.heatmap import CellState, HeatCell
-from spectui.tui.text import fit, speed, times
+from spectui.tui.text import fit, times
 from spectui.tui.widgets.panel import Line, Span
 from spectui.tui.widgets.sweep import SweepPanel
 
 if TYPE_CHECKING:
     from spectui.core.heatmap import HeatBlock
     from spectui.core.snapshot import Snapshot
-    from spectui.core.sweepview import ConditionMap
 
 _CELL: Final = 7
 """Cells of a column, the gap included."""
@@ -45,11 +44,14 @@ class HeatMap(SweepPanel):
     """
 
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
-        """The workload in front: its plain speed, its blocks, and what the cells mean."""
+        """The blocks of the workload in front, and what the cells mean."""
         maps = self.sweep.maps
         if self.front >= len(maps):
             return []
-        return [*condition_lines(maps[self.front], width), (), _legend(width)]
+        lines: list[Line] = []
+        for block in maps[self.front].blocks:
+            lines += [*block_lines(block, width), ()]
+        return [*lines, _legend(width)]
 
     def _resolve(self, name: str) -> Style:
         if not name.startswith(_HEAT):
@@ -66,15 +68,6 @@ class HeatMap(SweepPanel):
         return Style.from_color(over.rich_color, under.rich_color) + Style(bold=bold)
 
 
-def condition_lines(shown_map: ConditionMap, width: int) -> list[Line]:
-    """A workload's plain speed and its blocks."""
-    plain = f"without speculation {speed(shown_map.plain)} tokens/s"
-    lines: list[Line] = [(Span(f"{shown_map.name}  ", "strong"), Span(plain, "label"))]
-    for block in shown_map.blocks:
-        lines += [(), *block_lines(block, width)]
-    return lines
-
-
 def block_lines(block: HeatBlock, width: int) -> list[Line]:
     """A head and a line for each row; where it is too wide for one stretch, one below the other."""
     longest = max(cell_len(row.label) for row in block.rows)
@@ -83,9 +76,9 @@ def block_lines(block: HeatBlock, width: int) -> list[Line]:
     number = max(1, len(block.columns))
     lines: list[Line] = []
     for start in range(0, number, fits):
-        heads = [f"{block.axis} {value}".center(_CELL - 1) for value in block.columns[start : start + fits]]
+        heads = [f"{value}".center(_CELL - 1) for value in block.columns[start : start + fits]]
         if heads:
-            lines.append((Span(" " * (label + 1), "label"), Span(" ".join(heads), "label")))
+            lines.append((Span(block.axis.rjust(label) + " ", "label"), Span(" ".join(heads), "label")))
         for row in block.rows:
             spans = [Span(fit(row.label, label) + " ", "text")]
             for cell in row.cells[start : start + fits]:

@@ -11,7 +11,7 @@ from textual.reactive import var
 from spectui.core.plain import counted
 from spectui.core.snapshot import ServerState, Snapshot
 from spectui.core.sweepview import SweepStage, SweepView, export_command
-from spectui.tui.text import count, model_name, short, shown, times, wrap
+from spectui.tui.text import count, model_name, short, shown, speed, times, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SweepAxes(SweepPanel):
 
 
 class SweepTabs(SweepPanel):
-    """The workloads with the best that was measured of each; a click brings one to the front."""
+    """The workloads with the best that was measured of each, and plain speed; a click brings one to the front."""
 
     DEFAULT_CSS = """
     SweepTabs { height: 1; padding: 0 1; background: $panel; }
@@ -143,7 +143,10 @@ class SweepTabs(SweepPanel):
             )
             for index, word in enumerate(words[first:])
         ]
-        return [tuple(spans)]
+        plain = self.sweep.maps[self.front].plain if self.front < len(self.sweep.maps) else None
+        said = f"without speculation {speed(plain)} tokens/s" if plain is not None else ""
+        room = width - sum(cell_len(span.text) for span in spans) - cell_len(said)
+        return [(*spans, Span(" " * room), Span(said, "label")) if said and room > 1 else tuple(spans)]
 
 
 class SweepVerdict(SweepPanel):
@@ -188,11 +191,11 @@ def plan_sentence(plan: SweepPlan) -> str:
     )
 
 
-def minutes_left(left: tuple[float, float]) -> str:
-    """The time that is left, in a few words; under a minute in seconds."""
-    if left[1] < 60:
-        return f"about {_span(*(f'{each:.0f}' for each in left))} s left"
-    return f"about {_span(*(f'{each / 60:.0f}' for each in left))} min left"
+def time_left(left: tuple[float, float]) -> str:
+    """The time that is left, in a few words; a short one in seconds."""
+    unit, seconds = ("s", 1) if left[1] < 90 else ("min", 60)
+    low, high = (f"{each / seconds:.0f}" for each in left)
+    return f"at most {high} {unit} left" if low == "0" else f"about {_span(low, high)} {unit} left"
 
 
 def _span(low: str, high: str) -> str:
@@ -203,7 +206,7 @@ def _progress(sweep: SweepView, width: int) -> Line:
     total = sweep.plan.cells if sweep.plan is not None else 0
     words = f"{sweep.done} of at most {count(total, 'cell')}"
     if sweep.left is not None and not sweep.finished:
-        words += f", {minutes_left(sweep.left)}"
+        words += f", {time_left(sweep.left)}"
     room = max(0, min(40, width - cell_len(words) - 2))
     filled = room if sweep.finished else min(room, round(room * sweep.done / total)) if total else 0
     return (
@@ -227,7 +230,7 @@ def _said(sweep: SweepView, front: int) -> tuple[str, ...]:
         return (so_far,)
     stopped = "Not finished." if sweep.stage is SweepStage.STOPPED else ""
     if sweep.note or stopped:
-        known = best is not None and best.plain is not None
+        known = best is not None and best.top is not None
         return (shown(sweep.note) or stopped, *([f"so far {so_far}"] if known else []))
     return (_IDLE if sweep.plan is not None else "",)
 
