@@ -17,9 +17,7 @@ PLAN = SweepPlan(cells=3, starts=(2, 5), seconds=(60.0, 90.0), tokens=200, speed
 
 
 def test_a_choice_says_itself_for_the_command_line() -> None:
-    choice = SweepChoice(
-        workloads=("code", "my own"), modes=("draft-simple",), ks=(1, 4), p_mins=(0.0, 0.25)
-    )
+    choice = SweepChoice(workloads=("code", "my own"), modes=("draft-simple",), ks=(1, 4), p_mins=(0.0, 0.25))
     assert shlex.split(choice.options) == [
         "--workload",
         "code,my own",
