@@ -28,7 +28,7 @@ from spectui.tui.widgets.keybar import KeyBar
 from spectui.tui.widgets.sweep import SweepAxes, SweepHeader, SweepTabs, SweepVerdict
 
 _SMALL_WIDTH, _SMALL_HEIGHT = 100, 30
-_FLAT_HEIGHT = 12
+_FLAT_HEIGHT, _TINY_HEIGHT = 18, 10
 _NEW = "new"
 _CHOOSING = frozenset({"workloads", "modes", "lengths", "p_mins", "open"})
 
@@ -90,6 +90,7 @@ class SweepScreen(Screen[None]):
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < _SMALL_WIDTH or size.height < _SMALL_HEIGHT, "-small")
         self.set_class(size.height < _FLAT_HEIGHT, "-flat")
+        self.set_class(size.height < _TINY_HEIGHT, "-tiny")
 
     def _possible(self, sweep: SweepView) -> frozenset[str]:
         idle = not sweep.busy
