@@ -240,12 +240,13 @@ def _next(sweep: SweepView, front: int) -> str:
         held = sweep.stage in {SweepStage.PAUSED, SweepStage.PAUSING}
         what = "space goes on" if held else "space pauses"
         return f"{what}, s stops and keeps what is known; the dashboard's server comes back afterwards"
-    if sweep.command:
-        return f"use: {shown(sweep.command)}"
     if sweep.finished and sweep.number is not None:
         best = sweep.maps[front].best if front < len(sweep.maps) else None
-        apply = "enter restarts with it; " if best is not None else ""
-        return f"{apply}{export_command(sweep.number)} writes it out; space sweeps anew"
+        apply = "enter restarts with it; " if best is not None and not sweep.command else ""
+        again = "" if sweep.command else "; space sweeps anew"
+        return f"{apply}{export_command(sweep.number)} writes it out{again}"
+    if sweep.command:
+        return f"use: {shown(sweep.command)}"
     if sweep.plan is None:
         return ""
     starts = "goes on where it was" if sweep.stage is SweepStage.STOPPED else "starts"
