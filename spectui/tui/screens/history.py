@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from rich.table import Table
@@ -115,11 +115,11 @@ class HistoryScreen(Screen[None]):
         if runs is None:
             return
         rows = matching(runs.rows, self._filter.value)
-        at = self._under_cursor
+        at, inks = self._under_cursor, self.app.theme_variables
         with self.app.batch_update():
             table.clear()
             for row in rows:
-                table.add_row(self._mark_of(row.id), *_cells(row), key=str(row.id))
+                table.add_row(self._mark_of(row.id), *_cells(row, inks), key=str(row.id))
             ids = [row.id for row in rows]
             if at in ids:
                 table.move_cursor(row=ids.index(at))
@@ -248,7 +248,7 @@ class CompareScreen(Dialog[None]):
         sentence = details.sentence or "A speed is not known, so there is no ratio."
         yield VerticalScroll(
             Static(Text(shown(sentence), "bold")),
-            *(Static(Text(shown(remark), "yellow")) for remark in remarks),
+            *(Static(Text(shown(remark)), classes="problem") for remark in remarks),
             Static(numbers_table(details), classes="after"),
             Static(differences_table(details), classes="after"),
             id="scroll",
@@ -285,7 +285,8 @@ def differences_table(details: RunDetails) -> Table:
     return table
 
 
-def _cells(row: RunRow) -> tuple[Text, ...]:
+def _cells(row: RunRow, inks: Mapping[str, str]) -> tuple[Text, ...]:
+    """In the order of the columns. inks: the theme's colours by name."""
     p_min = UNKNOWN if row.p_min is None else f"{row.p_min:g}"
     right = {
         "run": str(row.id),
@@ -306,7 +307,9 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         "target": row.model or UNKNOWN,
         "draft": row.draft or UNKNOWN,
     }
-    styles = {"actual": _colour(row.speedup), "": "yellow"}
+    won = row.speedup is not None and row.speedup >= 1
+    actual = "" if row.speedup is None else inks["success" if won else "error"]
+    styles = {"actual": actual, "": inks["warning"]}
     cells = []
     for name in _COLUMNS:
         text = Text(right.get(name, left.get(name, "")), styles.get(name, ""), no_wrap=True)
@@ -314,10 +317,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         text.justify = "right" if name in right else "left"
         cells.append(text)
     return tuple(cells)
-
-
-def _colour(speedup: float | None) -> str:
-    return "" if speedup is None else "green" if speedup >= 1 else "red"
 
 
 def _number(value: float | None) -> str:
