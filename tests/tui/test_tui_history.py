@@ -208,6 +208,7 @@ async def test_reading_again_keeps_marks_of_runs_that_are_still_there(opened: Op
         await settle(pilot)
         assert ids(pilot) == ["5", "4", "3", "2", "1"]
         assert "marked: 5" in said(pilot, "#head")
+        assert pilot.app.screen.query_one(DataTable).cursor_row == 0
 
 
 async def test_help_and_palette_know_its_keys(opened: Opener) -> None:

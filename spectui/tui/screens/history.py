@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from rich.table import Table
@@ -63,6 +63,8 @@ class HistoryScreen(Screen[None]):
         self._controller = controller
         self._runs: RunList | None = None
         self._marks: tuple[int, ...] = ()
+        self._cells: dict[int, tuple[Text, ...]] = {}
+        self._listed: tuple[int, ...] = ()
 
     def compose(self) -> ComposeResult:
         """From the top down."""
@@ -74,11 +76,7 @@ class HistoryScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read the runs."""
-        table = self._table
-        table.add_column("", key=_MARK, width=1)
-        for name in _COLUMNS:
-            table.add_column(name, key=name or "remark")
-        table.display = False
+        self._table.display = False
         self._head()
         self.action_reload()
 
@@ -107,22 +105,36 @@ class HistoryScreen(Screen[None]):
         if self.is_attached:
             known = {row.id for row in self._runs.rows}
             self._marks = tuple(mark for mark in self._marks if mark in known)
-            self._fill()
+            at = self._under_cursor
+            self._lay_out(self._runs.rows)
+            self._fill(at)
 
-    def _fill(self) -> None:
-        """Show the runs that match, with the cursor on the run that it was on."""
+    def _lay_out(self, rows: Sequence[RunRow]) -> None:
+        """Columns as wide as all runs need: left to itself the table would measure every cell after each key."""
+        inks, table = self.app.theme_variables, self._table
+        cells = {row.id: (self._mark_of(row.id), *_cells(row, inks)) for row in rows}
+        table.clear(columns=True)
+        self._cells, self._listed = cells, ()
+        for index, name in enumerate(("", *_COLUMNS)):
+            key = _MARK if index == 0 else name or "remark"
+            widest = max((texts[index].cell_len for texts in cells.values()), default=0)
+            table.add_column(name, key=key, width=max(1, len(name), widest))
+
+    def _fill(self, at: int | None) -> None:
+        """Show the runs that match, with the cursor on the run `at` where it is among them."""
         runs, table = self._runs, self._table
         if runs is None:
             return
         rows = matching(runs.rows, self._filter.value)
-        at, inks = self._under_cursor, self.app.theme_variables
+        ids = tuple(row.id for row in rows)
         with self.app.batch_update():
-            table.clear()
-            for row in rows:
-                table.add_row(self._mark_of(row.id), *_cells(row, inks), key=str(row.id))
-            ids = [row.id for row in rows]
-            if at in ids:
-                table.move_cursor(row=ids.index(at))
+            if ids != self._listed:
+                table.clear()
+                for run in ids:
+                    table.add_row(self._mark_of(run), *self._cells[run][1:], key=str(run))
+                if at in ids:
+                    table.move_cursor(row=ids.index(at))
+                self._listed = ids
             self._head(len(rows))
             if not rows:
                 self._say_instead(_NO_MATCH if runs.rows else _EMPTY)
@@ -204,7 +216,7 @@ class HistoryScreen(Screen[None]):
 
     @on(Input.Changed)
     def _typed(self) -> None:
-        self._fill()
+        self._fill(self._under_cursor)
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
