@@ -15,6 +15,9 @@ from spectui.lab.session import Session
 class LendingSession(Session):
     """Lends its device. A newer command, such as a restart, takes it back: the borrower is cancelled."""
 
+    lent_to: str = ""
+    """Who has the device now; empty while it is the session's own."""
+
     @property
     def unsettled(self) -> bool:
         """Whether its server starts or its baseline is measured: what would have to come back does not run yet."""
@@ -33,10 +36,11 @@ class LendingSession(Session):
         own = running is not None and not running.attached
         await (self._stop_server() if own else self._stop_traffic())
         self.note = f"{to} has the device; this server comes back after it"
+        self.lent_to = to
         try:
             await work()
         finally:
-            self.note = ""
+            self.note = self.lent_to = ""
         if own and running is not None:
             await self._launch(running)
         else:

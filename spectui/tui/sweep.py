@@ -92,6 +92,8 @@ class SessionSweep:
             raise UsageError(f"spectui never restarts this server; use: {view.command}")
         if draft is None or view is None or view.plan is None:
             raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
+        if session.lent_to:
+            raise UsageError(f"{session.lent_to} has the device: stop it first, then sweep")
         if session.unsettled:
             raise UsageError("the server is starting, or its baseline is measured: sweep when that is done")
         results, baselines = self._stores()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from spectui.lab.lending import LendingSession
 from spectui.lab.sweep import Sweeper
 from spectui.lab.sweepfiles import Measured
 from spectui.store.paths import Folders
+from spectui.store.profiles import save
 from spectui.store.results import ResultStore
+from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import SweepReady
 from spectui.tui.sweep import SessionSweep
 
@@ -198,6 +200,42 @@ async def test_stopped_it_goes_on_with_the_same_sweep(host: Host, played: Played
     await host.until(lambda v: v.stage is SweepStage.DONE)
     assert host.view.number == number
     assert [sweep.state for sweep in ResultStore.default(host.folders).sweeps()] == ["done"]
+
+
+async def test_one_borrower_does_not_take_the_device_from_another(host: Host, played: Played) -> None:
+    await host.sweep.open()
+    duel = SessionDuel(
+        lambda: host.session, load=_never, where=lambda: host.folders, key_of=lambda _profile: None
+    )
+    save(host.running.staging.staged.with_speculation(draft_length=9), "other", host.folders)
+    await duel.choose("other")
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.RUNNING)
+    with pytest.raises(UsageError, match="the sweep has the device"):
+        await duel.start()
+    host.sweep.stop()
+    await host.until(lambda v: v.stage is SweepStage.STOPPED)
+    await host.running.settled()
+
+    held = asyncio.Event()
+    ended = host.running.lend(_waiting(held))
+    await held.wait()
+    with pytest.raises(UsageError, match="the A/B run has the device"):
+        await host.sweep.start()
+    ended.cancel()
+    await asyncio.wait({ended})
+
+
+async def _never(_name: str) -> None:
+    raise AssertionError("nothing is loaded here")
+
+
+def _waiting(held: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    async def work() -> None:
+        held.set()
+        await asyncio.Event().wait()
+
+    return work
 
 
 async def test_a_newer_command_takes_the_device_back(host: Host, played: Played) -> None:
