@@ -17,7 +17,7 @@ from spectui.errors import LaunchError
 from spectui.tui.keys import SWEEP
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.help import HelpScreen
-from spectui.tui.screens.many import ManyScreen
+from spectui.tui.screens.many import ManyScreen, Marks
 from spectui.tui.screens.picker import PickerScreen
 from spectui.tui.screens.sweep import SweepScreen
 from spectui.tui.widgets.heatmap import cell_span, heat_style
@@ -170,6 +170,19 @@ async def test_nothing_marked_is_no_choice_and_nothing_changed_plans_nothing(ope
         await settle(pilot)
         assert isinstance(pilot.app.screen, SweepScreen)
         assert controller.calls == []
+
+
+async def test_a_mark_counts_before_the_key_after_it(opened: Opener) -> None:
+    async with opened() as (pilot, controller):
+        await entered(pilot, controller, fakes.sweep())
+        await pilot.press("w")
+        await pilot.pause()
+        screen = pilot.app.screen
+        assert isinstance(screen, ManyScreen)
+        screen.query_one(Marks).action_select()
+        screen.action_take()
+        await settle(pilot)
+        assert [choice.workloads for _, choice in controller.calls] == [("prose", "json")]
 
 
 async def test_a_click_marks_and_the_button_takes(opened: Opener) -> None:

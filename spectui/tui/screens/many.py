@@ -24,6 +24,26 @@ class Marks(OptionList):
         Binding("space", "select", "mark", tooltip="Mark, or take the mark away"),
     ]
 
+    def __init__(self, values: Sequence[str], *, chosen: Iterable[str]) -> None:
+        self._values = tuple(values)
+        self._chosen = set(chosen)
+        super().__init__(*(Option(self._row(value)) for value in self._values))
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """What is marked, in the order of the list."""
+        return tuple(value for value in self._values if value in self._chosen)
+
+    def action_select(self) -> None:
+        """Mark the row, or take its mark away: at once, since an enter may follow in the same breath."""
+        index = self.highlighted
+        if index is not None:
+            self._chosen ^= {self._values[index]}
+            self.replace_option_prompt_at_index(index, self._row(self._values[index]))
+
+    def _row(self, value: str) -> Text:
+        return Text(f"{'●' if value in self._chosen else '○'} {shown(value)}", no_wrap=True)
+
 
 class ManyScreen(Dialog[tuple[str, ...]]):
     """Gives the chosen values in the order of the list, one at least."""
@@ -34,7 +54,7 @@ class ManyScreen(Dialog[tuple[str, ...]]):
         super().__init__()
         self._title_text = title
         self._values = tuple(values)
-        self._chosen = set(chosen)
+        self._chosen = tuple(chosen)
 
     def dialog_title(self) -> str:
         """The title."""
@@ -42,26 +62,15 @@ class ManyScreen(Dialog[tuple[str, ...]]):
 
     def parts(self) -> Iterable[Widget]:
         """The list, what is wrong with it, and a button for the mouse."""
-        yield Marks(*(Option(self._row(value)) for value in self._values))
+        yield Marks(self._values, chosen=self._chosen)
         yield Static("", classes="problem", id="problem")
         yield Button("take", id="take", compact=True)
 
     def on_mount(self) -> None:
         """Start in the list."""
-        options = self.query_one(Marks)
-        options.highlighted = 0
-        options.focus()
-
-    def _row(self, value: str) -> Text:
-        mark = "\u25cf" if value in self._chosen else "\u25cb"
-        return Text(f"{mark} {shown(value)}", no_wrap=True)
-
-    @on(OptionList.OptionSelected)
-    def _toggle(self, event: OptionList.OptionSelected) -> None:
-        value = self._values[event.option_index]
-        self._chosen ^= {value}
-        self.query_one(Marks).replace_option_prompt_at_index(event.option_index, self._row(value))
-        self.query_one("#problem", Static).update("")
+        marks = self.query_one(Marks)
+        marks.highlighted = 0
+        marks.focus()
 
     @on(Button.Pressed, "#take")
     def _pressed(self) -> None:
@@ -69,7 +78,8 @@ class ManyScreen(Dialog[tuple[str, ...]]):
 
     def action_take(self) -> None:
         """Close with what is marked; nothing marked is no choice."""
-        if self._chosen:
-            self.dismiss(tuple(value for value in self._values if value in self._chosen))
+        chosen = self.query_one(Marks).chosen
+        if chosen:
+            self.dismiss(chosen)
         else:
             self.query_one("#problem", Static).update(Text("mark one at least"))
