@@ -307,6 +307,23 @@ async def test_the_map_shows_measured_predicted_failed_and_unknown(opened: Opene
         assert "9 to 34 min left" in text(pilot, "#axes")
 
 
+@pytest.mark.parametrize(("size", "names"), [((80, 24), []), ((120, 36), ["prose", "code", "json"])])
+async def test_other_workloads_follow_where_there_is_room(
+    opened: Opener, size: tuple[int, int], names: list[str]
+) -> None:
+    async with opened(size=size) as (pilot, controller):
+        await entered(pilot, controller, fakes.sweep(SweepStage.DONE))
+        await pilot.press("tab")
+        await pilot.pause()
+        heat = text(pilot, "#heat")
+        heads = [line.strip() for line in heat.splitlines() if line.strip() in {"code", "prose", "json"}]
+        assert heads == names
+        assert heat.count("measured") == 1
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "json" not in text(pilot, "#heat")
+
+
 async def test_the_map_scrolls_where_it_is_too_high(opened: Opener) -> None:
     async with opened(size=(80, 19)) as (pilot, controller):
         await entered(pilot, controller, fakes.sweep())

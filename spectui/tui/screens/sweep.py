@@ -44,6 +44,8 @@ class SweepScreen(Screen[None]):
     sweep: var[SweepView] = var(SweepView())
     front: var[int] = var(0)
     """Index of the workload in front."""
+    every: var[bool] = var(default=False)
+    """Whether there is room for the other workloads' maps below it."""
 
     def __init__(self, controller: Controller) -> None:
         super().__init__()
@@ -56,7 +58,7 @@ class SweepScreen(Screen[None]):
         yield SweepAxes(id="axes").data_bind(SweepScreen.sweep)
         yield SweepTabs(id="workloads").data_bind(SweepScreen.sweep, SweepScreen.front)
         with VerticalScroll(id="maps", can_focus=False):
-            yield HeatMap(id="heat").data_bind(SweepScreen.sweep, SweepScreen.front)
+            yield HeatMap(id="heat").data_bind(SweepScreen.sweep, SweepScreen.front, SweepScreen.every)
         yield SweepVerdict(id="result").data_bind(SweepScreen.sweep, SweepScreen.front)
         yield KeyBar(id="keys")
 
@@ -89,6 +91,7 @@ class SweepScreen(Screen[None]):
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < _SMALL_WIDTH or size.height < _SMALL_HEIGHT, "-small")
+        self.every = not self.has_class("-small")
         self.set_class(size.height < _FLAT_HEIGHT, "-flat")
         self.set_class(size.height < _TINY_HEIGHT, "-tiny")
 

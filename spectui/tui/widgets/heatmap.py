@@ -1,4 +1,4 @@
-"""The heat map of the workload in front: rows by mode and p_min, columns by draft length, coloured by speedup.
+"""The heat map of a workload: rows by mode and p_min, columns by draft length, coloured by speedup.
 
 Numbers stand in the cells and predicted ones in brackets, so that nothing depends on colours alone.
 """
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.cells import cell_len
 from rich.style import Style
 from textual.color import Color
+from textual.reactive import var
 
 from spectui.core.heatmap import CellState, HeatCell
-from spectui.tui.text import fit, times
+from spectui.tui.text import fit, shown, times
 from spectui.tui.widgets.panel import Line, Span
 from spectui.tui.widgets.sweep import SweepPanel
 
@@ -43,15 +44,31 @@ class HeatMap(SweepPanel):
     HeatMap { height: auto; padding: 0 1; }
     """
 
+    every: var[bool] = var(default=False)
+    """Whether the other workloads follow below."""
+
+    def view(self, snapshot: Snapshot) -> object:
+        """The maps alone: notes and times change more often."""
+        return self.sweep.maps, self.front, self.every
+
+    def watch_every(self) -> None:
+        """Take the others in, or leave them out."""
+        self.redraw()
+
     def lines(self, snapshot: Snapshot, width: int, height: int) -> Sequence[Line]:
-        """The blocks of the workload in front, and what the cells mean."""
+        """The blocks of the workload in front, and what the cells mean; below it the others."""
         maps = self.sweep.maps
         if self.front >= len(maps):
             return []
+        several = self.every and len(maps) > 1
+        others = [index for index in range(len(maps)) if index != self.front]
         lines: list[Line] = []
-        for block in maps[self.front].blocks:
-            lines += [*block_lines(block, width), ()]
-        return [*lines, _legend(width)]
+        for index in [self.front, *(others if several else [])]:
+            lines += [(Span(shown(maps[index].name), "strong", f"screen.bring({index})"),)] if several else []
+            for block in maps[index].blocks:
+                lines += [*block_lines(block, width), ()]
+            lines += [_legend(width), *([()] if several else [])] if index == self.front else []
+        return lines
 
     def _resolve(self, name: str) -> Style:
         if not name.startswith(_HEAT):
