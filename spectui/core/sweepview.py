@@ -5,7 +5,6 @@ The lab builds it, the screen reads it. Unknown is None, never 0.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -43,14 +42,6 @@ class SweepChoice:
     modes: tuple[str, ...]
     ks: tuple[int, ...] = DRAFT_LENGTHS
     p_mins: tuple[float, ...] = (0.0,)
-
-    @property
-    def options(self) -> str:
-        """The same for the command line of `spectui sweep`."""
-        parts = ["--workload", ",".join(self.workloads)]
-        parts += ["--mode", ",".join(self.modes)] if self.modes else []
-        parts += ["--k", ",".join(map(str, self.ks)), "--p-min", ",".join(f"{p:g}" for p in self.p_mins)]
-        return shlex.join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

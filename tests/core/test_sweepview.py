@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import shlex
-
 from spectui.core.heatmap import CellState, HeatBlock, HeatCell, HeatRow
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepview import (
     ConditionMap,
-    SweepChoice,
     SweepPlan,
     SweepStage,
     SweepView,
@@ -14,21 +11,6 @@ from spectui.core.sweepview import (
 )
 
 PLAN = SweepPlan(cells=3, starts=(2, 5), seconds=(60.0, 90.0), tokens=200, speed=20.0, measured=False)
-
-
-def test_a_choice_says_itself_for_the_command_line() -> None:
-    choice = SweepChoice(workloads=("code", "my own"), modes=("draft-simple",), ks=(1, 4), p_mins=(0.0, 0.25))
-    assert shlex.split(choice.options) == [
-        "--workload",
-        "code,my own",
-        "--mode",
-        "draft-simple",
-        "--k",
-        "1,4",
-        "--p-min",
-        "0,0.25",
-    ]
-    assert "--mode" not in SweepChoice(workloads=("code",), modes=()).options
 
 
 def test_busy_stages_hold_the_device() -> None:
