@@ -146,7 +146,7 @@ def history_table(data: dict[str, Any]) -> str:
     rows = [
         (
             str(run["id"]),
-            _local(run["started_at"]),
+            local_time(run["started_at"]),
             run["source"],
             plain_line(run["workload"], 20),
             plain_line(run["mode"], 20),
@@ -156,7 +156,7 @@ def history_table(data: dict[str, Any]) -> str:
             number(run["alpha"]),
             str(run["requests"]),
             plain_line(run["build"] or UNKNOWN, 20),
-            _remark(run),
+            remark_of(run),
         )
         for run in data["runs"]
     ]
@@ -169,24 +169,30 @@ def history_table(data: dict[str, Any]) -> str:
 
 def run_table(data: dict[str, Any]) -> str:
     """One run for people: every value under its name."""
-    times = {name: _local(data[name]) for name in ("started_at", "ended_at") if data[name] is not None}
-    lines = [f"{name}: {_cell(value)}" for name, value in _flatten({**data, **times}).items()]
-    return "\n".join([*lines, *filter(None, [_remark(data)])])
+    times = {name: local_time(data[name]) for name in ("started_at", "ended_at") if data[name] is not None}
+    lines = [f"{name}: {cell_text(value)}" for name, value in _flatten({**data, **times}).items()]
+    return "\n".join([*lines, *filter(None, [remark_of(data)])])
 
 
 def comparison_table(data: dict[str, Any]) -> str:
     """`spectui history compare` for people."""
     a, b = data["a"], data["b"]
     names = ("tokens_per_second", "speedup_actual", "alpha", "tokens_per_pass", "pass_ms", "requests")
-    rows = [(name, _cell(a[name]), _cell(b[name])) for name in names]
-    rows += [(name, _cell(pair["a"]), _cell(pair["b"])) for name, pair in data["differences"].items()]
-    rows += [("", _remark(a), _remark(b))] if _remark(a) or _remark(b) else []
+    rows = [(name, cell_text(a[name]), cell_text(b[name])) for name in names]
+    rows += [(name, cell_text(pair["a"]), cell_text(pair["b"])) for name, pair in data["differences"].items()]
+    rows += [("", remark_of(a), remark_of(b))] if remark_of(a) or remark_of(b) else []
     lines = [columns(("", f"run {a['id']}", f"run {b['id']}"), rows)]
     lines += [f"careful: {caution}" for caution in data["cautions"]]
-    if data["ratio"] is not None:
-        span = "" if data["low"] is None else f" ({data['low']:.2f} to {data['high']:.2f})"
-        lines.append(f"run {b['id']} has {data['ratio']:.2f}x the speed of run {a['id']}{span}")
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*lines, ratio_sentence(data)]))
+
+
+def ratio_sentence(data: Mapping[str, Any]) -> str:
+    """How much faster the second run of a comparison is; empty where a speed is unknown."""
+    if data["ratio"] is None:
+        return ""
+    a, b = data["a"]["id"], data["b"]["id"]
+    span = "" if data["low"] is None else f" ({data['low']:.2f} to {data['high']:.2f})"
+    return f"run {b} has {data['ratio']:.2f}x the speed of run {a}{span}"
 
 
 def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
@@ -285,7 +291,8 @@ def _field(value: object) -> object:
     return plain_line(value) if isinstance(value, str) else value
 
 
-def _cell(value: object) -> str:
+def cell_text(value: object) -> str:
+    """A value of a run for people, safe to show."""
     if value is None:
         return UNKNOWN
     if isinstance(value, float):
@@ -295,12 +302,13 @@ def _cell(value: object) -> str:
     return plain_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 2000)
 
 
-def _local(seconds: float) -> str:
+def local_time(seconds: float) -> str:
     """The reader's local time, to the minute."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _remark(run: Mapping[str, Any]) -> str:
+def remark_of(run: Mapping[str, Any]) -> str:
+    """What must be known of a run before its numbers are believed; empty where nothing."""
     remarks: Sequence[str] = [
         *(["stale"] if run["stale"] else []),
         *(["unfinished"] if run["ended_at"] is None else []),

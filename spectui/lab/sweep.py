@@ -74,6 +74,16 @@ class Meter:
         return taken
 
 
+class SweepWatcher:
+    """Told where a sweep is; this one looks away. The sweep waits for what it does."""
+
+    async def turn(self, sweeper: Sweeper, cell: Cell) -> None:
+        """A cell is about to be measured."""
+
+    async def taken(self, sweeper: Sweeper) -> None:
+        """The sweep began, or a cell is known."""
+
+
 class Sweeper:
     """Sweeps one order; owns at most one server at a time."""
 
@@ -85,6 +95,7 @@ class Sweeper:
         results: ResultStore,
         baselines: BaselineStore,
         progress: Callable[[str], None],
+        watcher: SweepWatcher | None = None,
         clock: Callable[[], float] = time.perf_counter,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -93,12 +104,26 @@ class Sweeper:
         self._results = results
         self._baselines = baselines
         self._progress = progress
+        self._watcher = watcher or SweepWatcher()
         self._clock = clock
         self._wall = wall
         self._meter = Meter(clock)
         self._found = Found(order=order)
         self._starts: list[float] = []
         self._recorder = Recorder(results, say=progress, clock=wall)
+
+    @property
+    def found(self) -> Found:
+        """All that is known so far; it goes on growing."""
+        return self._found
+
+    @property
+    def left(self) -> tuple[float, float]:
+        """Seconds that are left: for sure, and at most."""
+        order = self._order
+        return expected_seconds(
+            order.grid, self._found.cells, self._pace(), order.requests, exhaustive=order.exhaustive
+        )
 
     async def run(
         self, *, budget: float | None = None, fresh: bool = False, number: int | None = None
@@ -109,8 +134,9 @@ class Sweeper:
         SpectuiError for a setting that the binary does not take, before anything is started or kept, and when the
         server does not even run without speculation.
         """
-        await self._check()
+        await self.check()
         await self._begin(fresh=fresh, number=number)
+        await self._watcher.taken(self)
         state: SweepState = "stopped"
         limit = asyncio.timeout(budget)
         try:
@@ -130,8 +156,8 @@ class Sweeper:
         order = self._order
         return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
 
-    async def _check(self) -> None:
-        """Have every kind of setting planned before anything is written or started. Raises SpectuiError."""
+    async def check(self) -> None:
+        """Have every kind of setting planned, which writes and starts nothing. Raises SpectuiError."""
         grid, order = self._order.grid, self._order
         binary = await self._launcher.binary(order.profile)
         build = (await self._launcher.capabilities(binary)).version.label
@@ -194,6 +220,7 @@ class Sweeper:
                 raise ServerError(reason)
             probed = await self._probe(server) if life.setting == PLAIN else ProbeResult()
             while left:
+                await self._watcher.turn(self, left[0].cell)
                 await self._cell(server, left[0], probed)
                 left.pop(0)
         except SpectuiError as error:
@@ -308,18 +335,13 @@ class Sweeper:
         self._progress(
             f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
         )
+        await self._watcher.taken(self)
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""
-        order = self._order
-        grid = order.grid
-        done = sum(cell.setting != PLAIN for cell in self._found.cells)
-        seconds = expected_seconds(
-            grid, self._found.cells, self._pace(), order.requests, exhaustive=order.exhaustive
-        )
-        low, high = (f"{each / 60:.0f}" for each in seconds)
+        low, high = (f"{each / 60:.0f}" for each in self.left)
         several = high if low == high else f"{low} to {high}"
-        return f"{done} of at most {len(grid.cells)} cells, about {several} min left"
+        return f"{self._found.done} of at most {len(self._order.grid.cells)} cells, about {several} min left"
 
     def _pace(self) -> Pace:
         """From what this sweep measured so far."""

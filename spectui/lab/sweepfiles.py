@@ -92,6 +92,11 @@ class Found:
             self.cells[cell] = measured
 
     @property
+    def done(self) -> int:
+        """Cells that are known, without the baselines."""
+        return sum(cell.setting != PLAIN for cell in self.cells)
+
+    @property
     def outcomes(self) -> dict[Cell, Outcome]:
         """What deciding the next step takes."""
         return {

@@ -60,6 +60,9 @@ async def order_for(
     if unknown is not None:
         raise UsageError(f"this llama-server offers no mode {unknown}: choose among {', '.join(offered)}")
     files = identities([str(binary), profile.server.model, *found])
+    first = grid.conditions[0]
+    # The conditions take the place of the profile's own: sweeps of the same ones have the same plan.
+    profile = profile.with_traffic(workload=first.workload).with_sampling(temperature=first.temperature)
     return SweepOrder(
         profile=profile,
         grid=grid,

@@ -45,7 +45,7 @@ def sweep_to_json(found: Found) -> dict[str, Any]:
         "cells": [_cell(found, cell) for cell in grid.cells],
         "baselines": [_baseline(found, condition) for condition in grid.conditions],
         "recommendation": {
-            name_of(condition, grid): None if best is None else _recommendation(best)
+            name_of(condition, grid): None if best is None else recommendation_to_json(best)
             for condition, best in recommendations(found).items()
         },
         "server_seconds": found.server_seconds,
@@ -197,7 +197,8 @@ def _baseline(found: Found, condition: Condition) -> dict[str, Any]:
     }
 
 
-def _recommendation(best: Recommendation) -> dict[str, Any]:
+def recommendation_to_json(best: Recommendation) -> dict[str, Any]:
+    """A recommendation as the contract has it."""
     speedup = best.speedup
     return {
         **_setting(best.setting),

@@ -171,6 +171,18 @@ class ActionScreen(Screen[None]):
         self._controller.duel.open()
         self.app.push_screen(DuelScreen(self._controller))
 
+    def action_sweep(self) -> None:
+        """Open the sweep screen; nothing is started by that."""
+        from spectui.tui.screens.sweep import SweepScreen  # noqa: PLC0415  not needed for the first frame
+
+        self.app.push_screen(SweepScreen(self._controller))
+
+    def action_history(self) -> None:
+        """Look at what was measured."""
+        from spectui.tui.screens.history import HistoryScreen  # noqa: PLC0415  not needed for the first frame
+
+        self.app.push_screen(HistoryScreen(self._controller))
+
     # Sessions.
 
     def action_session(self, number: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.actions import parse
@@ -21,8 +21,8 @@ from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
 from spectui.errors import SpectuiError
 from spectui.tui.controller import Controller
-from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, DUEL_GROUP
-from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady
+from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, GENERAL, HISTORY, SWEEP
+from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.dialog import Palette
 from spectui.tui.screens.help import HelpScreen
@@ -30,6 +30,9 @@ from spectui.tui.screens.welcome import WelcomeScreen
 from spectui.tui.terminal import forgiving
 from spectui.tui.text import shown
 from spectui.tui.theme import DARK, LIGHT
+
+if TYPE_CHECKING:
+    from spectui.core.sweepview import SweepView
 
 _INTERRUPTED: Final = 130
 
@@ -50,6 +53,8 @@ class SpectuiApp(App[None]):
     snapshot: var[Snapshot] = var(Snapshot())
     drafts: var[tuple[DraftOption, ...]] = var(())
     duel: var[DuelView] = var(DuelView())
+    sweep: var[SweepView | None] = var(None)
+    """None before the sweep screen was opened."""
 
     def __init__(self, controller: Controller, *, welcome: bool = False) -> None:
         super().__init__()
@@ -94,6 +99,10 @@ class SpectuiApp(App[None]):
     def _take_duel(self, message: DuelReady) -> None:
         self.duel = message.view
 
+    @on(SweepReady)
+    def _take_sweep(self, message: SweepReady) -> None:
+        self.sweep = message.view
+
     @on(DraftsReady)
     def _take_drafts(self, message: DraftsReady) -> None:
         self.drafts = message.drafts
@@ -125,8 +134,8 @@ class SpectuiApp(App[None]):
 
     def action_help(self) -> None:
         """Keys and glossary."""
-        duel = [binding for binding in DUEL if binding.group is DUEL_GROUP]
-        self.push_screen(HelpScreen([*DASHBOARD, *duel]))
+        others = [binding for binding in (*DUEL, *SWEEP, *HISTORY) if binding.group is not GENERAL]
+        self.push_screen(HelpScreen([*DASHBOARD, *others]))
 
     async def action_quit(self) -> None:
         """Stop our servers first. Asked a second time, leave at once."""

@@ -20,6 +20,8 @@ from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
 from spectui.tui.opening import Opening
+from spectui.tui.runs import StoredRuns
+from spectui.tui.sweep import SessionSweep
 
 if TYPE_CHECKING:
     from spectui.lab.lending import LendingSession
@@ -56,10 +58,12 @@ class SessionController:
             where=self._where,
             key_of=self._opening.key_of,
         )
+        self.sweep = SessionSweep(lambda: self._session, where=self._where)
+        self.runs = StoredRuns(self._where)
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
-        self._sink = self.duel.sink = sink
+        self._sink = self.duel.sink = self.sweep.sink = sink
         self._show_opening()
         self._spawn(self._begin())
 
@@ -82,8 +86,8 @@ class SessionController:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """Devices that its A/B run has now."""
-        return self._devices if self.duel.busy else ()
+        """Devices that its A/B run or its sweep has now."""
+        return self._devices if self._session is not None and self._session.lent_to else ()
 
     @property
     def empty(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from textual.message import Message
 
@@ -17,8 +17,12 @@ from spectui.core.duel import ArmName
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import DraftOption
 
+if TYPE_CHECKING:
+    from spectui.core.runlist import RunDetails, RunList
+    from spectui.core.sweepview import KeptSweep, SweepChoice
+
 Sink = Callable[[Message], object]
-"""Where the controller puts SnapshotReady, DuelReady, DraftsReady and Notice."""
+"""Where the controller puts SnapshotReady, DuelReady, SweepReady, DraftsReady and Notice."""
 
 ProfileChange = Callable[[TuningProfile], TuningProfile]
 """A pure function from the staged profile to the next one."""
@@ -53,12 +57,61 @@ class DuelController(Protocol):
         """Stage an arm's settings; returns what remains to be done, as a sentence."""
 
 
+class SweepController(Protocol):
+    """Commands of the sweep screen; what becomes of them comes as SweepReady."""
+
+    async def open(self) -> None:
+        """Plan a sweep of what runs, unless one of it is shown already. Nothing is started or sent."""
+
+    async def choose(self, choice: SweepChoice) -> None:
+        """Plan a sweep of these axes."""
+
+    async def kept(self) -> tuple[KeptSweep, ...]:
+        """The sweeps of the results store, the newest first."""
+
+    async def pick(self, number: int | None) -> None:
+        """Show a kept sweep; None plans a new one of what runs."""
+
+    async def start(self) -> None:
+        """Check the settings, end our own server or the traffic, and sweep; what ran comes back afterwards."""
+
+    def pause(self) -> None:
+        """Hold the sweep before its next cell; it keeps the device."""
+
+    def go_on(self) -> None:
+        """Let a held sweep go on."""
+
+    def stop(self) -> None:
+        """End the sweep and its server; it can go on later where it was."""
+
+    async def apply(self, index: int) -> str:
+        """Stage what is recommended under the condition of that index and restart; returns what was done."""
+
+
+class HistoryController(Protocol):
+    """What the history screen reads from the results store."""
+
+    async def runs(self, limit: int) -> RunList:
+        """The newest runs, so many at most."""
+
+    async def details(self, a: int, b: int) -> RunDetails:
+        """Two runs side by side."""
+
+
 class Controller(Protocol):
     """Commands of the dashboard."""
 
     @property
     def duel(self) -> DuelController:
         """The A/B screen's part."""
+
+    @property
+    def sweep(self) -> SweepController:
+        """The sweep screen's part."""
+
+    @property
+    def runs(self) -> HistoryController:
+        """The history screen's part."""
 
     def start(self, sink: Sink) -> None:
         """Begin to work and to report to `sink`. Called once, after the first frame."""

@@ -83,6 +83,8 @@ class SessionDuel:
             raise UsageError("there is no arm B yet: l takes a profile, or stage a change on the dashboard")
         if not differences(view.a.profile, view.b.profile):
             raise UsageError("both arms are the same: l takes another profile as B")
+        if session.lent_to:
+            raise UsageError(f"{session.lent_to} has the device: stop it first, then compare")
         if session.unsettled:
             raise UsageError("the server is starting, or its baseline is measured: compare when that is done")
         keys = self._key_of(view.a.profile), self._key_of(view.b.profile)

@@ -11,6 +11,8 @@ from spectui.core.snapshot import DraftOption
 from spectui.tui.bridge import SessionController
 from spectui.tui.controller import ProfileChange, ProfileOption
 from spectui.tui.duel import SessionDuel
+from spectui.tui.runs import StoredRuns
+from spectui.tui.sweep import SessionSweep
 
 
 class FrontCommands(ABC):
@@ -25,6 +27,16 @@ class FrontCommands(ABC):
     def duel(self) -> SessionDuel:
         """Its A/B run."""
         return self.front.duel
+
+    @property
+    def sweep(self) -> SessionSweep:
+        """Its sweep."""
+        return self.front.sweep
+
+    @property
+    def runs(self) -> StoredRuns:
+        """What was measured, which is the same for all."""
+        return self.front.runs
 
     def stage(self, change: ProfileChange) -> None:
         """Change its staged profile."""

@@ -1,4 +1,4 @@
-"""Every key of the dashboard and of the A/B screen in tables; footer, help and palette are made from them."""
+"""Every key of the main screens in tables; footer, help and palette are made from them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ FILES: Final = Binding.Group("profiles", compact=True)
 SESSIONS: Final = Binding.Group("sessions", compact=True)
 COMPARE: Final = Binding.Group("compare", compact=True)
 DUEL_GROUP: Final = Binding.Group("on A/B", compact=True)
+SWEEP_GROUP: Final = Binding.Group("on the sweep", compact=True)
+HISTORY_GROUP: Final = Binding.Group("in the history", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
 
 
@@ -108,6 +110,8 @@ DASHBOARD: Final = [
     _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
     _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
     _key("a", "duel", "A/B", "Compare two configurations side by side", COMPARE, show=True),
+    _key("S", "sweep", "sweep", "Find the best setting of each workload", COMPARE, show=True),
+    _key("h", "history", "history", "Look at the runs that were measured", COMPARE),
     *_NUMBERS,
     _key("N", "new_session", "new", "Open a profile in a further session, beside this one", SESSIONS),
     _key("A", "attach_session", "attach", "Attach to a server in a further session", SESSIONS),
@@ -129,5 +133,68 @@ DUEL: Final = [
 ]
 """Bindings of the A/B screen."""
 
-BY_SCREEN: Final = {"DashboardScreen": DASHBOARD, "DuelScreen": DUEL}
+SWEEP: Final = [
+    _key(
+        "space",
+        "run",
+        "start/pause",
+        "Start the sweep or go on with it; pause it after the cell that is measured",
+        SWEEP_GROUP,
+        display="\u2423",
+        show=True,
+    ),
+    _key("s", "stop", "stop", "End the sweep; it can go on later where it was", SWEEP_GROUP, show=True),
+    _key(
+        "enter,B",
+        "apply",
+        "apply",
+        "Restart with what is recommended for the workload in front",
+        SWEEP_GROUP,
+        show=True,
+    ),
+    _key("o", "open", "open", "Open a kept sweep, to look at it or to go on", SWEEP_GROUP, show=True),
+    _key("escape,S", "back", "back", "Back to the dashboard; a sweep goes on", SWEEP_GROUP, show=True),
+    _key("w", "workloads", "workloads", "Choose the workloads", SWEEP_GROUP, show=True),
+    _key("n", "modes", "modes", "Choose the modes", SWEEP_GROUP, show=True),
+    _key("k", "lengths", "lengths", "Choose the draft lengths", SWEEP_GROUP, show=True),
+    _key("p", "p_mins", "p_min", "Choose the values of p_min", SWEEP_GROUP, show=True),
+    _key("tab,right", "front(1)", "next", "Bring the next workload to the front", SWEEP_GROUP),
+    _key("shift+tab,left", "front(-1)", "previous", "Bring the workload before it to the front", SWEEP_GROUP),
+    _key("up", "scroll(-1)", "up", "Scroll the heat map up", SWEEP_GROUP),
+    _key("down", "scroll(1)", "down", "Scroll the heat map down", SWEEP_GROUP),
+    *_GENERAL,
+]
+"""Bindings of the sweep screen."""
+
+HISTORY: Final = [
+    _key(
+        "space,enter",
+        "mark",
+        "mark",
+        "Mark the run for a comparison; two at most",
+        HISTORY_GROUP,
+        display="\u2423",
+        show=True,
+    ),
+    _key(
+        "c",
+        "compare",
+        "compare",
+        "Put the two marked runs side by side, or one and that under the cursor",
+        HISTORY_GROUP,
+        show=True,
+    ),
+    _key("slash", "filter", "filter", "Type words that a run must have", HISTORY_GROUP, show=True),
+    _key("r", "reload", "reload", "Read the results again", HISTORY_GROUP, show=True),
+    _key("escape,h", "back", "back", "Drop the filter, else back to the dashboard", HISTORY_GROUP, show=True),
+    *_GENERAL,
+]
+"""Bindings of the history screen."""
+
+BY_SCREEN: Final = {
+    "DashboardScreen": DASHBOARD,
+    "DuelScreen": DUEL,
+    "SweepScreen": SWEEP,
+    "HistoryScreen": HISTORY,
+}
 """Bindings by the name of their screen's class, so that looking them up imports no screen."""

@@ -1,16 +1,19 @@
-"""What the controller tells the dashboard: snapshots, the state of an A/B run, the drafts it found, and notices.
+"""What the controller tells the screens: snapshots, the state of an A/B run or a sweep, drafts, and notices.
 
 Apart from the controller's interface, so that widgets and screens may import it without a cycle.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 
 from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
+
+if TYPE_CHECKING:
+    from spectui.core.sweepview import SweepView
 
 Severity = Literal["information", "warning", "error"]
 
@@ -45,6 +48,18 @@ class DuelReady(Message):
     def can_replace(self, message: Message) -> bool:
         """Only the newest is worth a repaint."""
         return isinstance(message, DuelReady)
+
+
+class SweepReady(Message):
+    """A new instant of the sweep. A later one replaces an earlier one that was not handled yet."""
+
+    def __init__(self, view: SweepView) -> None:
+        super().__init__()
+        self.view = view
+
+    def can_replace(self, message: Message) -> bool:
+        """Only the newest is worth a repaint."""
+        return isinstance(message, SweepReady)
 
 
 class Notice(Message):

@@ -10,7 +10,9 @@ import tui_fakes as fakes
 from textual.pilot import Pilot
 
 from spectui.core.duel import DuelState, DuelView
+from spectui.core.runlist import RunList
 from spectui.core.snapshot import Snapshot
+from spectui.core.sweepview import SweepStage, SweepView
 from spectui.tui.app import SpectuiApp
 
 SMALL, LARGE = (80, 24), (160, 48)
@@ -39,6 +41,17 @@ DUELS: list[tuple[str, DuelView, tuple[int, int], tuple[str, ...]]] = [
     ("decided_small", fakes.duel(DuelState.ENDED), SMALL, ("a",)),
     ("decided_large", fakes.duel(DuelState.ENDED), LARGE, ("a", "1")),
 ]
+SWEEPS: list[tuple[str, SweepView, tuple[int, int], tuple[str, ...]]] = [
+    ("planned_small", fakes.sweep(), SMALL, ("S",)),
+    ("running_small", fakes.sweep(SweepStage.RUNNING), SMALL, ("S",)),
+    ("done_large", fakes.sweep(SweepStage.DONE), LARGE, ("S",)),
+    ("modes_small", fakes.sweep(), SMALL, ("S", "n")),
+]
+HISTORIES: list[tuple[str, RunList, tuple[int, int], tuple[str, ...]]] = [
+    ("empty_small", RunList(), SMALL, ("h",)),
+    ("runs_small", fakes.kept_runs(), SMALL, ("h", "space")),
+    ("compared_large", fakes.kept_runs(), LARGE, ("h", "space", "down", "c")),
+]
 
 
 @pytest.mark.parametrize(("name", "instant", "size", "keys"), LOOKS, ids=[look[0] for look in LOOKS])
@@ -59,6 +72,24 @@ def test_duel_looks(
     assert snap_compare(SpectuiApp(controller), terminal_size=size, run_before=_press(*keys)), name
 
 
+@pytest.mark.parametrize(("name", "view", "size", "keys"), SWEEPS, ids=[look[0] for look in SWEEPS])
+def test_sweep_looks(
+    snap_compare: Any, name: str, view: SweepView, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    controller = fakes.FakeController(fakes.losing())
+    controller.sweep.view = view
+    assert snap_compare(SpectuiApp(controller), terminal_size=size, run_before=_press(*keys)), name
+
+
+@pytest.mark.parametrize(("name", "runs", "size", "keys"), HISTORIES, ids=[look[0] for look in HISTORIES])
+def test_history_looks(
+    snap_compare: Any, name: str, runs: RunList, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    controller = fakes.FakeController(fakes.losing())
+    controller.runs.list = runs
+    assert snap_compare(SpectuiApp(controller), terminal_size=size, run_before=_press(*keys)), name
+
+
 def test_welcome_looks(snap_compare: Any) -> None:
     app = SpectuiApp(fakes.FakeController(Snapshot()), welcome=True)
     assert snap_compare(app, terminal_size=SMALL, run_before=_press())
@@ -68,8 +99,9 @@ def _press(*keys: str) -> Any:
     async def run(pilot: Pilot[None]) -> None:
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()
-        await pilot.press(*keys)
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
 
     return run

@@ -10,7 +10,6 @@ import pytest
 from scripted_server import Script, ScriptedServer
 from textual.message import Message
 
-from spectui.core.duel import DuelState, DuelView
 from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettings, TuningProfile
 from spectui.core.snapshot import ServerState, SessionMark, Snapshot, TrafficState
 from spectui.core.strip import MAX_SESSIONS
@@ -267,13 +266,25 @@ async def test_drafts_of_one_session_are_not_offered_in_another() -> None:
         assert [m.drafts for m in watched.said if isinstance(m, DraftsReady)][-1:] == [()]
 
 
-async def test_a_comparison_keeps_the_device_of_the_server_that_stepped_aside() -> None:
+async def test_who_borrows_the_device_of_a_server_keeps_it() -> None:
     async with strip_on(1) as (watched, _):
         control = watched.strip.front
+        await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
+        assert control._session is not None
         control._devices = ("GPU 0",)
         assert control.borrowed == ()
-        control.duel._view = DuelView(state=DuelState.RUNNING)
+        begun, done = asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            await done.wait()
+
+        task = control._session.lend(work, to="the sweep")
+        await begun.wait()
         assert control.borrowed == ("GPU 0",)
+        done.set()
+        await task
+        assert control.borrowed == ()
 
 
 def test_a_key_goes_to_its_own_address_only() -> None:

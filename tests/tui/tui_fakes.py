@@ -10,6 +10,7 @@ from typing import Any
 from textual.message import Message
 
 from spectui.core.duel import ArmName, ArmView, DuelState, DuelView, OutputsView
+from spectui.core.heatmap import heat_map
 from spectui.core.lossless import Divergence
 from spectui.core.profile import (
     SamplingSettings,
@@ -19,6 +20,8 @@ from spectui.core.profile import (
     TuningProfile,
     restart_changes,
 )
+from spectui.core.recommend import Recommendation
+from spectui.core.runlist import Difference, Number, RunDetails, RunList, RunRow
 from spectui.core.snapshot import (
     BetView,
     Cost,
@@ -42,10 +45,13 @@ from spectui.core.snapshot import (
     StripView,
     TrafficState,
 )
+from spectui.core.sweepplan import PLAIN, Cell, Grid
+from spectui.core.sweepsteps import Outcome as CellOutcome
+from spectui.core.sweepview import ConditionMap, KeptSweep, SweepChoice, SweepPlan, SweepStage, SweepView
 from spectui.core.verdict import Change, Finding, Group, Outcome, Verdict
 from spectui.errors import ProfileError, SpectuiError
 from spectui.tui.controller import ProfileOption
-from spectui.tui.messages import DuelReady, SnapshotReady
+from spectui.tui.messages import DuelReady, SnapshotReady, SweepReady
 
 MODES = (
     "off",
@@ -499,6 +505,218 @@ class FakeDuel:
         return f"{arm.upper()} is staged: r restarts with it"
 
 
+SWEEP_GRID = Grid(
+    workloads=("code", "prose", "json"),
+    temperatures=(0.0,),
+    modes=("draft-simple", "ngram-simple"),
+    ks=(1, 2, 3, 4, 6, 8, 12, 16),
+    p_mins=(0.0, 0.5),
+    drafts=("/models/27-blocks.gguf",),
+)
+CURVE = {1: 1.12, 2: 1.24, 3: 1.29, 4: 1.31, 6: 1.2, 8: 1.04, 12: 0.81, 16: 0.62}
+"""Speedup of the drafts by length, on code."""
+
+
+def sweep_maps(*, begun: bool) -> tuple[ConditionMap, ...]:
+    """Code with one run at k = 4 and two n-gram settings; of the others only the plain speed of prose."""
+    code, prose, json = SWEEP_GRID.conditions
+    row, family = SWEEP_GRID.fixed[0], SWEEP_GRID.free[1]
+    known: dict[Cell, CellOutcome] = {}
+    failed: set[Cell] = set()
+    if begun:
+        four = next(setting for setting in row if setting.k == 4)
+        others = {k: Estimate(value=v, low=v - 0.1, high=v + 0.1) for k, v in CURVE.items()}
+        known[Cell(code, four)] = CellOutcome(
+            requests=10, speedup=Estimate(value=1.31, low=1.24, high=1.38), predicted=others
+        )
+        slow, fast, bad = family.settings[5], family.settings[6], Cell(code, family.settings[7])
+        known[Cell(code, slow)] = CellOutcome(requests=2, speedup=Estimate(value=0.88))
+        known[Cell(code, fast)] = CellOutcome(requests=2, speedup=Estimate(value=2.24))
+        failed.add(bad)
+    now = Cell(code, SWEEP_GRID.free[0].settings[3]) if begun else None
+    blocks = [heat_map(c, SWEEP_GRID, known, failed=failed, now=now) for c in (code, prose, json)]
+    best = Recommendation(row[3], Estimate(value=1.31, low=1.24, high=1.38)) if begun else None
+    said = "code: use draft-simple 27-blocks.gguf k 4: 1.31x (1.24 to 1.38)" if begun else ""
+    off = Recommendation(PLAIN) if begun else None
+    return (
+        ConditionMap(name="code", plain=34.0 if begun else None, blocks=blocks[0], best=best, said=said),
+        ConditionMap(
+            name="prose",
+            plain=33.2 if begun else None,
+            drift=0.8,
+            blocks=blocks[1],
+            best=off,
+            said="prose: leave speculation off, nothing wins by 5 % for sure",
+        ),
+        ConditionMap(name="json", blocks=blocks[2], said="json: nothing is known yet"),
+    )
+
+
+def sweep(stage: SweepStage = SweepStage.READY) -> SweepView:
+    """Three workloads over drafts and n-grams, at the beginning, on the way, or done."""
+    begun = stage not in {SweepStage.READY, SweepStage.STARTING}
+    maps = sweep_maps(begun=begun)
+    if stage is SweepStage.DONE or not begun:
+        calm = tuple(
+            replace(
+                block,
+                rows=tuple(
+                    replace(row, cells=tuple(replace(cell, now=False) for cell in row.cells))
+                    for row in block.rows
+                ),
+            )
+            for block in maps[0].blocks
+        )
+        maps = (replace(maps[0], blocks=calm), *maps[1:])
+    return SweepView(
+        stage=stage,
+        choice=SweepChoice(
+            workloads=SWEEP_GRID.workloads, modes=SWEEP_GRID.modes, ks=SWEEP_GRID.ks, p_mins=(0.0, 0.5)
+        ),
+        workloads=("code", "prose", "json", "rewrite", "chat", "summarise"),
+        modes=MODES[1:],
+        model="/models/deep-16bit.gguf",
+        plan=SweepPlan(
+            cells=96, starts=(13, 34), seconds=(720.0, 2520.0), tokens=200, speed=34.0, measured=True
+        ),
+        number=3 if begun else None,
+        maps=maps,
+        done=4 if begun else 0,
+        left=(540.0, 2040.0) if begun and stage is not SweepStage.DONE else None,
+        note="measuring code, draft-simple 27-blocks.gguf k 4 p_min 0.5"
+        if stage in {SweepStage.RUNNING, SweepStage.PAUSING, SweepStage.PAUSED}
+        else "",
+        problem="the server ended with status 1: out of memory" if stage is SweepStage.FAILED else "",
+    )
+
+
+KEPT = (
+    KeptSweep(
+        number=4, started="2026-11-30 10:00", state="running", problem="it was kept by another version"
+    ),
+    KeptSweep(
+        number=3,
+        started="2026-11-29 10:00",
+        state="stopped",
+        model="/models/deep-16bit.gguf",
+        workloads=("code", "prose"),
+        known=4,
+        cells=24,
+    ),
+    KeptSweep(
+        number=1,
+        started="2026-11-28 10:00",
+        state="done",
+        model="/models/deep-16bit.gguf",
+        workloads=("json",),
+        known=24,
+        cells=24,
+    ),
+)
+
+
+class FakeSweep:
+    """The sweep screen's part; `show` sends a view."""
+
+    def __init__(self, controller: FakeController) -> None:
+        self._controller = controller
+        self.view = sweep()
+
+    def show(self, view: SweepView) -> None:
+        self.view = view
+        if self._controller.sink is not None:
+            self._controller.sink(SweepReady(view))
+
+    async def open(self) -> None:
+        self._controller.calls.append(("sweep",))
+        self.show(self.view)
+
+    async def choose(self, choice: SweepChoice) -> None:
+        self._controller.calls.append(("choose_sweep", choice))
+
+    async def kept(self) -> tuple[KeptSweep, ...]:
+        return KEPT
+
+    async def pick(self, number: int | None) -> None:
+        self._controller.calls.append(("pick_sweep", number))
+
+    async def start(self) -> None:
+        self._controller.calls.append(("start_sweep",))
+        if self._controller.fail:
+            raise self._controller.fail
+
+    def pause(self) -> None:
+        self._controller.calls.append(("pause_sweep",))
+
+    def go_on(self) -> None:
+        self._controller.calls.append(("go_on_sweep",))
+
+    def stop(self) -> None:
+        self._controller.calls.append(("stop_sweep",))
+
+    async def apply(self, index: int) -> str:
+        self._controller.calls.append(("apply_sweep", index))
+        if self._controller.fail:
+            raise self._controller.fail
+        return "restarting with draft-simple k 4"
+
+
+def kept_runs(number: int = 6) -> RunList:
+    """Runs of three workloads, every third of them stale, the oldest one unfinished."""
+    rows = tuple(
+        RunRow(
+            id=run,
+            started=f"2026-11-{run % 28 + 1:02d} 10:30",
+            workload=("code", "prose", "json")[run % 3],
+            mode="draft-simple" if run % 2 else "off",
+            k=4 if run % 2 else None,
+            p_min=0.0 if run % 2 else None,
+            tokens_per_second=None if run == 1 else 30.0 + run,
+            speedup=None if run == 1 else (30.0 + run) / 34.0,
+            alpha=0.71 if run % 2 and run > 1 else None,
+            requests=10,
+            build="b10434",
+            model="deep-16bit.gguf",
+            draft="27-blocks.gguf" if run % 2 else "",
+            remark="unfinished" if run == 1 else "stale" if run % 3 == 0 else "",
+        )
+        for run in range(number, 0, -1)
+    )
+    return RunList(rows=rows)
+
+
+class FakeRuns:
+    """The history screen's part."""
+
+    def __init__(self, controller: FakeController) -> None:
+        self._controller = controller
+        self.list = kept_runs()
+
+    async def runs(self, limit: int) -> RunList:
+        self._controller.calls.append(("runs", limit))
+        if self._controller.fail:
+            raise self._controller.fail
+        return self.list
+
+    async def details(self, a: int, b: int) -> RunDetails:
+        self._controller.calls.append(("details", a, b))
+        one, other = (next(row for row in self.list.rows if row.id == run) for run in (a, b))
+        return RunDetails(
+            a=one,
+            b=other,
+            numbers=(
+                Number(name="tokens/s", a=one.tokens_per_second, b=other.tokens_per_second),
+                Number(name="alpha", a=None, b=0.71),
+                Number(name="requests", a=10, b=10),
+            ),
+            differences=(
+                Difference(name="profile.speculation.draft_length", a="4", b="16"),
+                Difference(name="profile.traffic.workload", a=one.workload, b=other.workload),
+            ),
+            sentence=f"run {b} has 1.10x the speed of run {a} (1.02 to 1.19)",
+        )
+
+
 class FakeController:
     """Keeps calls as (name, arguments); `stage` and the immediate settings come back as a snapshot."""
 
@@ -510,6 +728,8 @@ class FakeController:
         self.profiles = PROFILES
         self.fail: SpectuiError | None = None
         self.duel = FakeDuel(self)
+        self.sweep = FakeSweep(self)
+        self.runs = FakeRuns(self)
 
     @property
     def staged(self) -> TuningProfile:

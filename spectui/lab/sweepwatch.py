@@ -1,0 +1,283 @@
+"""Sweeps for somebody who watches: the plan, kept sweeps, and each step of a running one -> immutable SweepViews.
+
+Apart from the sweep, which knows no screen. What is computed for the eye is computed in a thread, between two
+cells, when no answer is being timed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from spectui.core.heatmap import heat_map
+from spectui.core.plain import plain_line
+from spectui.core.profile import OFF, TuningProfile, needs_draft_model
+from spectui.core.sweepplan import Cell, Pace
+from spectui.core.sweepsteps import expected_seconds
+from spectui.core.sweepview import (
+    REQUESTS,
+    ConditionMap,
+    KeptSweep,
+    SweepChoice,
+    SweepPlan,
+    SweepStage,
+    SweepView,
+)
+from spectui.errors import SpectuiError, StoreError
+from spectui.lab.history import local_time
+from spectui.lab.launcher import Launcher
+from spectui.lab.sweep import Sweeper, SweepWatcher
+from spectui.lab.sweepfiles import Found, SweepOrder, found_of, plan_of
+from spectui.lab.sweeporder import expected_pace, order_for
+from spectui.lab.sweepreport import (
+    name_of,
+    plan_to_json,
+    recommendation_to_json,
+    recommendations,
+    sentence,
+)
+from spectui.lab.workloads import OWN, builtin_names
+from spectui.store.baselines import BaselineStore
+from spectui.store.results import ResultStore
+
+OnView: TypeAlias = Callable[[SweepView], object]
+
+_LISTED: Final = 50
+"""Kept sweeps in a list at most, the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A sweep that could be started, and what is shown of it. number: of a kept one that was opened."""
+
+    view: SweepView
+    order: SweepOrder
+    number: int | None = None
+
+
+async def planned(
+    profile: TuningProfile,
+    choice: SweepChoice | None,
+    *,
+    launcher: Launcher,
+    results: ResultStore,
+    baselines: BaselineStore,
+) -> Draft:
+    """The sweep of these axes, without any those that suit the profile; with what an unfinished one knows already.
+
+    Raises SpectuiError for a choice that cannot be swept.
+    """
+    axes = choice or SweepChoice(workloads=(profile.traffic.workload,), modes=())
+    order = await order_for(
+        profile,
+        launcher,
+        workloads=axes.workloads,
+        modes=axes.modes or None,
+        ks=axes.ks,
+        p_mins=axes.p_mins,
+        requests=REQUESTS,
+    )
+    offered = (await launcher.capabilities(await launcher.binary(profile))).modes
+    drafted = profile.speculation.draft_model is not None
+    modes = tuple(m for m in offered if m != OFF and (drafted or not needs_draft_model(m)))
+    own = (OWN,) if profile.traffic.prompts is not None else ()
+    view = SweepView(
+        choice=replace(axes, modes=order.grid.modes), modes=modes, workloads=(*builtin_names(), *own)
+    )
+    return await asyncio.to_thread(_draft, view, order, results, baselines)
+
+
+async def reopened(number: int, view: SweepView, *, results: ResultStore, baselines: BaselineStore) -> Draft:
+    """A kept sweep, to be looked at or gone on with. Raises StoreError."""
+
+    def read() -> Draft:
+        found = found_of(results.sweep(number))
+        grid = found.order.grid
+        choice = SweepChoice(workloads=grid.workloads, modes=grid.modes, ks=grid.ks, p_mins=grid.p_mins)
+        return _seen(replace(view, choice=choice), found, expected_pace(found.order.profile, baselines))
+
+    return await asyncio.to_thread(read)
+
+
+def kept_sweeps(results: ResultStore) -> tuple[KeptSweep, ...]:
+    """The newest sweeps of the store. Raises StoreError."""
+    rows = []
+    for sweep in results.sweeps()[:_LISTED]:
+        row = KeptSweep(number=sweep.id, started=local_time(sweep.started_at), state=sweep.state)
+        try:
+            found = found_of(sweep)
+        except StoreError as error:
+            rows.append(replace(row, problem=str(error)))
+            continue
+        order = found.order
+        rows.append(
+            replace(
+                row,
+                model=order.profile.server.model or "",
+                workloads=order.grid.workloads,
+                known=found.done,
+                cells=len(order.grid.cells),
+            )
+        )
+    return tuple(rows)
+
+
+def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
+    """The heat map of each condition. now: the cell that is being measured."""
+    grid, known = found.order.grid, found.outcomes
+    failed = frozenset(cell for cell, measured in found.cells.items() if measured.failure is not None)
+    best = recommendations(found)
+    maps = []
+    for condition in grid.conditions:
+        plain, use = found.plain(condition), best[condition]
+        name = plain_line(name_of(condition, grid), 40)
+        speed = plain.speed.aggregate.value if plain is not None and plain.speed is not None else None
+        maps.append(
+            ConditionMap(
+                name=name,
+                plain=speed,
+                drift=plain.drift if plain is not None else None,
+                blocks=heat_map(condition, grid, known, failed=failed, now=now),
+                best=use,
+                said=sentence(name, None if use is None else recommendation_to_json(use)),
+            )
+        )
+    return tuple(maps)
+
+
+class WatchedSweep(SweepWatcher):
+    """One run of a drafted sweep. `on_view` gets every new view; one task runs it, cancelling it ends it."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        *,
+        launcher: Launcher,
+        results: ResultStore,
+        baselines: BaselineStore,
+        on_view: OnView,
+    ) -> None:
+        self.view = draft.view
+        self._on_view = on_view
+        self._number = None if draft.view.finished else draft.number
+        self._goes_on = asyncio.Event()
+        self._goes_on.set()
+        self._sweeper = Sweeper(
+            draft.order,
+            launcher=launcher,
+            results=results,
+            baselines=baselines,
+            progress=lambda line: self.show(note=plain_line(line, 500)),
+            watcher=self,
+        )
+
+    async def check(self) -> None:
+        """Make sure that it can be started, before anything is stopped for it. Raises SpectuiError."""
+        await self._sweeper.check()
+
+    async def run(self) -> None:
+        """Run to the end; what fails on the way is shown, not raised."""
+        try:
+            await self._sweeper.run(number=self._number)
+            await self._show_found(SweepStage.DONE, None)
+        except asyncio.CancelledError:
+            self.show(stage=SweepStage.STOPPED, note="", maps=self._calm())
+            raise
+        except SpectuiError as error:
+            self.show(stage=SweepStage.FAILED, note="", problem=plain_line(str(error)), maps=self._calm())
+
+    def pause(self) -> None:
+        """Hold the sweep before its next cell; it keeps the device."""
+        if self.view.stage is SweepStage.RUNNING:
+            self._goes_on.clear()
+            self.show(stage=SweepStage.PAUSING)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        if self.view.stage in {SweepStage.PAUSING, SweepStage.PAUSED}:
+            self._goes_on.set()
+            self.show(stage=SweepStage.RUNNING)
+
+    def stopping(self) -> None:
+        """Say that the sweep's server is being ended."""
+        self.show(stage=SweepStage.STOPPING, note="ending the sweep's server")
+
+    async def turn(self, sweeper: Sweeper, cell: Cell) -> None:
+        """Wait while it is paused, then show which cell comes."""
+        if not self._goes_on.is_set():
+            self.show(stage=SweepStage.PAUSED, maps=self._calm())
+            await self._goes_on.wait()
+        where = f"{name_of(cell.condition, sweeper.found.order.grid)}, {cell.setting.label}"
+        self.show(note=f"measuring {plain_line(where, 200)}")
+        await self._show_found(self.view.stage, cell)
+
+    async def taken(self, sweeper: Sweeper) -> None:
+        """Show what is known by now."""
+        if self.view.stage is SweepStage.STARTING:
+            self.show(stage=SweepStage.RUNNING)
+        await self._show_found(self.view.stage, None)
+
+    def show(self, **changes: object) -> None:
+        """Hand over the view with these changes."""
+        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+        self._on_view(self.view)
+
+    async def _show_found(self, stage: SweepStage, now: Cell | None) -> None:
+        """The stage may have changed while the maps were made: then that one holds, unless the sweep is done."""
+        found, before = self._sweeper.found, self.view.stage
+        maps = await asyncio.to_thread(maps_of, found, now)
+        if self.view.stage is not before and stage is not SweepStage.DONE:
+            stage = self.view.stage
+        self.show(
+            stage=stage,
+            maps=maps,
+            number=found.number,
+            done=found.done,
+            left=self._sweeper.left if stage is not SweepStage.DONE else None,
+            note="" if stage is SweepStage.DONE else self.view.note,
+        )
+
+    def _calm(self) -> tuple[ConditionMap, ...]:
+        """The maps without a cell that is being measured."""
+        return maps_of(self._sweeper.found)
+
+
+def _draft(view: SweepView, order: SweepOrder, results: ResultStore, baselines: BaselineStore) -> Draft:
+    """A sweep that would be resumed is shown with what it knows; a store that cannot be read costs only that."""
+    try:
+        kept = results.unfinished_sweep(plan_of(order))
+        found = Found(order=order) if kept is None else found_of(kept)
+    except StoreError:
+        found = Found(order=order)
+    return replace(_seen(view, found, expected_pace(order.profile, baselines)), order=order)
+
+
+def _seen(view: SweepView, found: Found, pace: Pace) -> Draft:
+    order = found.order
+    data = plan_to_json(order, pace)
+    starts, minutes = data["restarts"], data["minutes"]
+    begun = bool(found.cells)
+    stage = SweepStage.DONE if found.finished else SweepStage.STOPPED if begun else SweepStage.READY
+    left = expected_seconds(order.grid, found.cells, pace, order.requests, exhaustive=order.exhaustive)
+    seen = replace(
+        view,
+        stage=stage,
+        model=plain_line(order.profile.server.model or "", 200),
+        plan=SweepPlan(
+            cells=len(data["cells"]),
+            starts=(starts["least"], starts["most"]),
+            seconds=(minutes["least"] * 60, minutes["most"] * 60),
+            tokens=pace.tokens,
+            speed=pace.speed,
+            measured=pace.measured,
+        ),
+        number=found.number,
+        maps=maps_of(found),
+        done=found.done,
+        left=left if begun and not found.finished else None,
+        note="",
+        problem="",
+    )
+    return Draft(seen, order, found.number)

@@ -1,0 +1,247 @@
+"""The sweep screen's controller: its keys -> a sweep of the lab that borrows the session's device.
+
+Apart from the bridge, which owns the session. What a sweep needs is imported on first use, after the first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from spectui.core.profile import TuningProfile
+from spectui.errors import SpectuiError, UsageError
+from spectui.tui.controller import Sink
+from spectui.tui.messages import SweepReady
+
+if TYPE_CHECKING:
+    from spectui.core.sweepview import KeptSweep, SweepChoice, SweepView
+    from spectui.lab.lending import LendingSession
+    from spectui.lab.sweepwatch import Draft, WatchedSweep
+    from spectui.store.baselines import BaselineStore
+    from spectui.store.paths import Folders
+    from spectui.store.results import ResultStore
+
+_NOTHING = "nothing runs yet that could be swept: go back and start a server"
+_BUSY = "the sweep goes on: s stops it"
+
+
+class SessionSweep:
+    """Implements SweepController over the session that `session` returns; None while there is none."""
+
+    def __init__(self, session: Callable[[], LendingSession | None], *, where: Callable[[], Folders]) -> None:
+        self.sink: Sink = lambda _message: None
+        """Where views go; set before the screen can open."""
+        self._session = session
+        self._where = where
+        self._view: SweepView | None = None
+        self._draft: Draft | None = None
+        self._planned_for: TuningProfile | None = None
+        self._sweep: WatchedSweep | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Show the sweep that there is; plan one where there is none, or it is of another server."""
+        profile, view = self._profile(), self._view
+        if view is not None and (view.busy or (view.number is not None and self._same_server(profile))):
+            self.sink(SweepReady(view))
+        else:
+            await self._plan(None)
+
+    async def choose(self, choice: SweepChoice) -> None:
+        """Plan a sweep of these axes. Raises UsageError while one goes on."""
+        self._require_idle()
+        await self._plan(choice)
+
+    async def kept(self) -> tuple[KeptSweep, ...]:
+        """The sweeps of the results store. Raises StoreError."""
+        from spectui.lab.sweepwatch import kept_sweeps  # noqa: PLC0415
+
+        return await asyncio.to_thread(kept_sweeps, self._stores()[0])
+
+    async def pick(self, number: int | None) -> None:
+        """Show a kept sweep. Raises StoreError, and UsageError while one goes on."""
+        from spectui.core.sweepview import SweepView  # noqa: PLC0415
+        from spectui.lab.sweepwatch import reopened  # noqa: PLC0415
+
+        self._require_idle()
+        if number is None:
+            await self._plan(None)
+            return
+        results, baselines = self._stores()
+        view = replace(self._view or SweepView(), command="")
+        draft = await reopened(number, view, results=results, baselines=baselines)
+        profile = self._profile()
+        if profile is not None and profile.attached:
+            again = replace(draft.view, command=f"spectui sweep --resume {number}")
+            draft = replace(draft, view=again)
+        self._show_draft(draft, profile)
+
+    async def start(self) -> None:
+        """Sweep. Raises SpectuiError where nothing can be started; nothing was stopped then."""
+        from spectui.core.sweepview import SweepStage  # noqa: PLC0415
+        from spectui.lab.sweepwatch import WatchedSweep  # noqa: PLC0415
+
+        session, draft, view = self._session(), self._draft, self._view
+        if view is not None and view.busy:
+            return
+        if session is None:
+            raise UsageError(_NOTHING)
+        if view is not None and view.command:
+            raise UsageError(f"spectui never restarts this server; use: {view.command}")
+        if draft is None or view is None or view.plan is None:
+            raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
+        if session.lent_to:
+            raise UsageError(f"{session.lent_to} has the device: stop it first, then sweep")
+        if session.unsettled:
+            raise UsageError("the server is starting, or its baseline is measured: sweep when that is done")
+        results, baselines = self._stores()
+        sweep = WatchedSweep(
+            replace(draft, view=view),
+            launcher=session.launcher,
+            results=results,
+            baselines=baselines,
+            on_view=self._show,
+        )
+        self._sweep, self._task = sweep, None
+        sweep.show(stage=SweepStage.STARTING, note="checking the settings", problem="")
+        try:
+            await sweep.check()
+        except SpectuiError as error:
+            sweep.show(stage=SweepStage.FAILED, note="", problem=str(error))
+            return
+        except asyncio.CancelledError:
+            _settle(sweep)
+            raise
+        if sweep.view.stage is SweepStage.STOPPING:
+            _settle(sweep)
+            return
+        session.lend(lambda: self._run(sweep), to="the sweep").add_done_callback(lambda _task: _settle(sweep))
+
+    def pause(self) -> None:
+        """Hold the sweep before its next cell."""
+        if self._sweep is not None:
+            self._sweep.pause()
+
+    def go_on(self) -> None:
+        """Let a held sweep go on."""
+        if self._sweep is not None:
+            self._sweep.go_on()
+
+    def stop(self) -> None:
+        """End the sweep; its server is down when the view says that it stopped."""
+        if self._sweep is None or not self._sweep.view.busy:
+            return
+        self._sweep.stopping()
+        if self._task is not None and not self._task.cancelling():
+            self._task.cancel()
+
+    async def apply(self, index: int) -> str:
+        """Stage what is recommended and restart. Raises UsageError where there is nothing to apply."""
+        self._require_idle()
+        session, draft, view = self._session(), self._draft, self._view
+        maps = view.maps if view is not None else ()
+        best = maps[index].best if index < len(maps) else None
+        if session is None or draft is None or best is None:
+            raise UsageError("nothing is recommended yet: sweep first")
+        if session.staging.staged.attached:
+            raise UsageError(
+                "spectui did not start this server and will not restart it: export what was found"
+            )
+        swept, condition = draft.order.profile, draft.order.grid.conditions[index]
+
+        def change(profile: TuningProfile) -> TuningProfile:
+            if profile.server.model != swept.server.model:
+                profile = replace(profile, server=swept.server)
+            return best.setting.applied_to(profile)
+
+        session.stage(change)
+        session.apply_now(
+            lambda p: p.with_traffic(
+                workload=condition.workload, prompts=swept.traffic.prompts
+            ).with_sampling(temperature=condition.temperature)
+        )
+        if session.staging.running is not None and not session.staging.changes:
+            return f"{best.setting.label} is what runs"
+        session.restart()
+        return f"restarting with {best.setting.label}"
+
+    async def _plan(self, choice: SweepChoice | None) -> None:
+        """Show what the sweep of these axes would take, or why it cannot be."""
+        from spectui.core.sweepview import SweepView  # noqa: PLC0415
+        from spectui.lab.sweepwatch import planned  # noqa: PLC0415
+
+        session, profile = self._session(), self._profile()
+        before = self._view or SweepView()
+        blank = SweepView(choice=choice, workloads=before.workloads, modes=before.modes)
+        self._draft, self._planned_for = None, profile
+        if session is None or profile is None:
+            self._show(replace(blank, problem=_NOTHING))
+            return
+        if profile.attached:
+            command = f"spectui sweep PROFILE --workload {profile.traffic.workload}"
+            self._show(replace(blank, command=command))
+            return
+        self._show(replace(blank, note="planning"))
+        results, baselines = self._stores()
+        try:
+            draft = await planned(
+                profile, choice, launcher=session.launcher, results=results, baselines=baselines
+            )
+        except SpectuiError as error:
+            self._show(replace(blank, problem=str(error)))
+        else:
+            self._show_draft(draft, profile)
+
+    def _show_draft(self, draft: Draft, profile: TuningProfile | None) -> None:
+        self._draft, self._planned_for = draft, profile
+        self._show(draft.view)
+
+    def _profile(self) -> TuningProfile | None:
+        """What runs, else what is staged."""
+        session = self._session()
+        return None if session is None else session.staging.running or session.staging.staged
+
+    def _same_server(self, profile: TuningProfile | None) -> bool:
+        known = self._planned_for
+        if profile is None or known is None:
+            return profile is known
+        drafts = (profile.speculation.draft_model, known.speculation.draft_model)
+        return profile.server == known.server and (drafts[0] == drafts[1] or None in drafts)
+
+    def _require_idle(self) -> None:
+        if self._view is not None and self._view.busy:
+            raise UsageError(_BUSY)
+
+    def _stores(self) -> tuple[ResultStore, BaselineStore]:
+        from spectui.store.baselines import BaselineStore  # noqa: PLC0415
+        from spectui.store.results import ResultStore  # noqa: PLC0415
+
+        folders = self._where()
+        return ResultStore.default(folders), BaselineStore.default(folders)
+
+    async def _run(self, sweep: WatchedSweep) -> None:
+        from spectui.core.sweepview import SweepStage  # noqa: PLC0415
+        from spectui.lab.duel import ended  # noqa: PLC0415
+
+        if sweep.view.stage is SweepStage.STOPPING:
+            return
+        self._task = asyncio.create_task(sweep.run(), name="sweep")
+        await ended(self._task)
+        error = None if self._task.cancelled() else self._task.exception()
+        if error is not None:
+            sweep.show(stage=SweepStage.FAILED, note="", problem=f"spectui itself failed: {error!r}")
+            raise error
+
+    def _show(self, view: SweepView) -> None:
+        self._view = view
+        self.sink(SweepReady(view))
+
+
+def _settle(sweep: WatchedSweep) -> None:
+    """A sweep that a newer command took the device from before it could begin has stopped as well."""
+    from spectui.core.sweepview import SweepStage  # noqa: PLC0415
+
+    if sweep.view.busy:
+        sweep.show(stage=SweepStage.STOPPED, note="")
