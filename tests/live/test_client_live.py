@@ -34,15 +34,15 @@ class Live:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def live(server_binary: Path, demo_pair: Any) -> AsyncIterator[Live]:
+async def live(server_binary: Path, quick_pair: Any) -> AsyncIterator[Live]:
     port = free_port()
     options = f"--spec-type draft-simple --spec-draft-n-max {K} -c 2048 -np 2 --metrics --port {port} -lv 4"
     argv = [
         str(server_binary),
         "-m",
-        str(demo_pair.target),
+        str(quick_pair.target),
         "-md",
-        str(demo_pair.drafts[0]),
+        str(quick_pair.drafts[0]),
         *options.split(),
     ]
     env = {k: v for k, v in os.environ.items() if not k.startswith("LLAMA_ARG_")}
@@ -162,9 +162,9 @@ async def test_a_prompt_beyond_the_context(live: Live) -> None:
     assert caught.value.status == 400
 
 
-async def test_a_server_that_is_killed_in_the_middle(server_binary: Path, demo_pair: Any) -> None:
+async def test_a_server_that_is_killed_in_the_middle(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
-    argv = [str(server_binary), "-m", str(demo_pair.target), "-c", "1024", "--port", str(port), "--no-slots"]
+    argv = [str(server_binary), "-m", str(quick_pair.target), "-c", "1024", "--port", str(port), "--no-slots"]
     process = await ServerProcess.start([*argv, "--api-key", "k3y"])
     try:
         async with LlamaClient(f"127.0.0.1:{port}", api_key="k3y") as client:

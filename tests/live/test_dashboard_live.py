@@ -21,24 +21,24 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
 
 
 @pytest.fixture
-def models(demo_pair: DemoPair, mismatched_draft: Path, tmp_path: Path) -> Path:
+def models(quick_pair: DemoPair, mismatched_draft: Path, tmp_path: Path) -> Path:
     """A folder with the target, both drafts, and a draft of another vocabulary."""
     folder = tmp_path / "models"
     folder.mkdir()
-    for path in (demo_pair.target, *demo_pair.drafts, mismatched_draft):
+    for path in (quick_pair.target, *quick_pair.drafts, mismatched_draft):
         (folder / path.name).symlink_to(path)
     return folder
 
 
 @pytest.fixture
-def profile_file(demo_pair: DemoPair, models: Path, server_binary: Path, tmp_path: Path) -> Path:
-    profile = pair_profile(models / demo_pair.target.name, models / demo_pair.drafts[0].name, server_binary)
+def profile_file(quick_pair: DemoPair, models: Path, server_binary: Path, tmp_path: Path) -> Path:
+    profile = pair_profile(models / quick_pair.target.name, models / quick_pair.drafts[0].name, server_binary)
     path = tmp_path / "pair.toml"
     save(profile.with_traffic(max_tokens=24, warmup=1, workload="code"), path, Folders.default())
     return path
 
 
-async def test_the_dashboard_from_start_to_quit(profile_file: Path, demo_pair: DemoPair) -> None:
+async def test_the_dashboard_from_start_to_quit(profile_file: Path, quick_pair: DemoPair) -> None:
     assert servers() == []
     async with dashboard(profile_file) as driven:
         app = driven.app
@@ -108,7 +108,7 @@ async def test_the_dashboard_from_start_to_quit(profile_file: Path, demo_pair: D
 
 
 async def test_drafts_are_tested_and_the_wrong_one_names_its_token(
-    profile_file: Path, demo_pair: DemoPair, mismatched_draft: Path
+    profile_file: Path, quick_pair: DemoPair, mismatched_draft: Path
 ) -> None:
     async with dashboard(profile_file) as driven:
         app = driven.app
@@ -120,7 +120,7 @@ async def test_drafts_are_tested_and_the_wrong_one_names_its_token(
             "tested drafts",
         )
         found = {draft.name: draft for draft in app.drafts}
-        for path, blocks in zip(demo_pair.drafts, (27, 24), strict=True):
+        for path, blocks in zip(quick_pair.drafts, (4, 2), strict=True):
             assert found[path.name].compatible is True
             assert found[path.name].blocks == blocks
             assert found[path.name].size_bytes == path.stat().st_size
@@ -139,14 +139,14 @@ async def test_drafts_are_tested_and_the_wrong_one_names_its_token(
         rows = app.screen.query_one(OptionList).options
         assert [row.disabled for row in rows] == [d.compatible is False for d in app.drafts]
 
-        other = next(i for i, d in enumerate(app.drafts) if d.name == demo_pair.drafts[1].name)
+        other = next(i for i, d in enumerate(app.drafts) if d.name == quick_pair.drafts[1].name)
         app.screen.query_one(OptionList).highlighted = other
         await driven.press("enter")
         await driven.until(lambda: bool(driven.snapshot.settings.changes), "the other draft staged")
         assert driven.snapshot.settings.changes == ("speculation.draft_model",)
         staged = driven.snapshot.settings.staged.speculation.draft_model
         assert staged is not None
-        assert Path(staged).name == demo_pair.drafts[1].name
+        assert Path(staged).name == quick_pair.drafts[1].name
         await driven.press("u")
         await driven.until(lambda: not driven.snapshot.settings.changes, "the change undone")
         await driven.press("q")

@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def pair(demo_pair: DemoPair, server_binary: Path) -> TuningProfile:
-    return pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
+def pair(quick_pair: DemoPair, server_binary: Path) -> TuningProfile:
+    return pair_profile(quick_pair.target, quick_pair.drafts[0], server_binary)
 
 
 async def doctor(target: object, **env: str) -> tuple[int, dict[str, Any]]:
@@ -77,7 +77,7 @@ async def running(profile: TuningProfile, *changed: tuple[str, str]) -> AsyncIte
 async def test_a_healthy_profile(pair: TuningProfile, tmp_path: Path) -> None:
     status, data = await doctor(saved(pair, tmp_path))
     assert (status, data["findings"]) == (0, [])
-    assert data["server"]["model"] == "smollm2-padded-32"
+    assert data["server"]["model"] == Path(pair.server.model or "").stem
     assert data["server"]["draft_length"] == 4
 
 
@@ -91,9 +91,9 @@ async def test_a_draft_with_another_tokenizer(
     assert "token 1517" in data["findings"][0]["message"]
 
 
-async def test_a_truncated_draft(pair: TuningProfile, demo_pair: DemoPair, tmp_path: Path) -> None:
+async def test_a_truncated_draft(pair: TuningProfile, quick_pair: DemoPair, tmp_path: Path) -> None:
     short = tmp_path / "short.gguf"
-    with demo_pair.drafts[0].open("rb") as whole:
+    with quick_pair.drafts[0].open("rb") as whole:
         short.write_bytes(whole.read(20_000_000))
     status, data = await doctor(saved(pair.with_speculation(draft_model=str(short)), tmp_path))
     assert status == 1
@@ -111,7 +111,8 @@ async def test_a_healthy_server(pair: TuningProfile) -> None:
     seen = data["server"]
     assert seen["speculating"] is True
     assert 0 < seen["acceptance_ratio"] < 1
-    assert (seen["mode"], seen["draft_length"], seen["draft"]) == ("draft-simple", 4, "smollm2-27-blocks")
+    draft = Path(pair.speculation.draft_model or "").stem
+    assert (seen["mode"], seen["draft_length"], seen["draft"]) == ("draft-simple", 4, draft)
     assert seen["command_checked"] is True
 
 

@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def profile_file(demo_pair: DemoPair, server_binary: Path, tmp_path: Path) -> Path:
-    profile = pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
+def profile_file(quick_pair: DemoPair, server_binary: Path, tmp_path: Path) -> Path:
+    profile = pair_profile(quick_pair.target, quick_pair.drafts[0], server_binary)
     path = tmp_path / "pair.toml"
     save(profile.with_traffic(max_tokens=16, warmup=1), path, Folders.default())
     return path
@@ -138,7 +138,7 @@ def test_a_killed_spectui_leaves_no_server(profile_file: Path) -> None:
 
 
 def test_a_killed_spectui_keeps_the_requests_that_ended(
-    profile_file: Path, demo_pair: DemoPair, server_binary: Path
+    profile_file: Path, quick_pair: DemoPair, server_binary: Path
 ) -> None:
     process = spectui("measure", profile_file, "--workload", "code", "--runs", 500)
     assert process.stderr is not None
@@ -154,8 +154,8 @@ def test_a_killed_spectui_keeps_the_requests_that_ended(
     assert run.summary.alpha is not None
     conditions = run.conditions
     assert conditions.binary == FileIdentity.of(server_binary)
-    assert conditions.model == FileIdentity.of(demo_pair.target)
-    assert conditions.draft == FileIdentity.of(demo_pair.drafts[0])
+    assert conditions.model == FileIdentity.of(quick_pair.target)
+    assert conditions.draft == FileIdentity.of(quick_pair.drafts[0])
     assert conditions.build
     assert "--spec-type" in conditions.argv
     assert conditions.machine is not None
@@ -172,12 +172,12 @@ def test_the_probe_prints_v(profile_file: Path) -> None:
 
 
 def test_a_killed_spectui_leaves_no_server_behind_a_wrapper(
-    demo_pair: DemoPair, server_binary: Path, tmp_path: Path
+    quick_pair: DemoPair, server_binary: Path, tmp_path: Path
 ) -> None:
     wrapper = tmp_path / "wrapped-llama-server"
     wrapper.write_text(f'#!/bin/sh\n"{server_binary}" "$@"\nexit $?\n')
     wrapper.chmod(0o755)
-    profile = pair_profile(demo_pair.target, demo_pair.drafts[0], wrapper)
+    profile = pair_profile(quick_pair.target, quick_pair.drafts[0], wrapper)
     path = tmp_path / "wrapped.toml"
     save(profile, path, Folders.default())
     process = spectui("measure", path, "--runs", 500)

@@ -36,11 +36,11 @@ async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_start_ready_stop(server_binary: Path, demo_pair: Any, tmp_path: Path) -> None:
+async def test_start_ready_stop(server_binary: Path, quick_pair: Any, tmp_path: Path) -> None:
     port = free_port()
     phases: list[Progress] = []
     log = tmp_path / "server.log"
-    process = await ServerProcess.start(command(server_binary, demo_pair, port), environment(), log_file=log)
+    process = await ServerProcess.start(command(server_binary, quick_pair, port), environment(), log_file=log)
     try:
         async with LlamaClient(f"127.0.0.1:{port}") as client:
             await wait_ready(client, process, 120, phases.append)
@@ -56,9 +56,9 @@ async def test_start_ready_stop(server_binary: Path, demo_pair: Any, tmp_path: P
     assert "listening" in log.read_text()
 
 
-async def test_stop_while_it_loads(server_binary: Path, demo_pair: Any) -> None:
+async def test_stop_while_it_loads(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
-    process = await ServerProcess.start(command(server_binary, demo_pair, port), environment())
+    process = await ServerProcess.start(command(server_binary, quick_pair, port), environment())
     loading: list[Progress] = []
     async with LlamaClient(f"127.0.0.1:{port}") as client:
         waiting = asyncio.create_task(wait_ready(client, process, 120, loading.append))
@@ -88,9 +88,9 @@ async def test_a_model_that_is_not_there(server_binary: Path, tmp_path: Path) ->
         assert "none.gguf" in str(caught.value)
 
 
-async def test_a_port_that_another_server_holds(server_binary: Path, demo_pair: Any) -> None:
+async def test_a_port_that_another_server_holds(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
-    argv = command(server_binary, demo_pair, port)
+    argv = command(server_binary, quick_pair, port)
     first = await ServerProcess.start(argv, environment())
     try:
         async with LlamaClient(f"127.0.0.1:{port}") as client:
@@ -106,9 +106,9 @@ async def test_a_port_that_another_server_holds(server_binary: Path, demo_pair: 
         await first.stop()
 
 
-async def test_stop_with_an_answer_under_way(server_binary: Path, demo_pair: Any) -> None:
+async def test_stop_with_an_answer_under_way(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
-    process = await ServerProcess.start(command(server_binary, demo_pair, port), environment())
+    process = await ServerProcess.start(command(server_binary, quick_pair, port), environment())
     try:
         async with LlamaClient(f"127.0.0.1:{port}") as client:
             await wait_ready(client, process, 120)
@@ -139,14 +139,14 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed process")
-async def test_kill_9_leaves_no_server(server_binary: Path, demo_pair: Any) -> None:
+async def test_kill_9_leaves_no_server(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
     parent = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
         PARENT,
         str(port),
-        *command(server_binary, demo_pair, port),
+        *command(server_binary, quick_pair, port),
         env=environment(),
         stdout=subprocess.PIPE,
     )

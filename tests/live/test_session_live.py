@@ -54,7 +54,7 @@ class Watched:
 
 @pytest.fixture
 async def opened(
-    demo_pair: DemoPair, server_binary: Path
+    quick_pair: DemoPair, server_binary: Path
 ) -> AsyncIterator[Callable[[TuningProfile], Watched]]:
     made: list[Watched] = []
 
@@ -69,8 +69,8 @@ async def opened(
 
 
 @pytest.fixture
-def profile(demo_pair: DemoPair, server_binary: Path) -> TuningProfile:
-    return pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary).with_traffic(
+def profile(quick_pair: DemoPair, server_binary: Path) -> TuningProfile:
+    return pair_profile(quick_pair.target, quick_pair.drafts[0], server_binary).with_traffic(
         max_tokens=24, warmup=1
     )
 
@@ -285,7 +285,7 @@ async def test_a_server_with_a_draft_is_not_probed_by_itself(
 async def test_what_was_measured_is_kept_with_all_that_it_was_measured_under(
     opened: Callable[[TuningProfile], Watched],
     profile: TuningProfile,
-    demo_pair: DemoPair,
+    quick_pair: DemoPair,
     server_binary: Path,
 ) -> None:
     watched = opened(profile)
@@ -309,8 +309,8 @@ async def test_what_was_measured_is_kept_with_all_that_it_was_measured_under(
         assert run.source == "dashboard"
         assert conditions.build is not None
         assert conditions.binary == FileIdentity.of(server_binary)
-        assert conditions.model == FileIdentity.of(demo_pair.target)
-        assert conditions.draft == FileIdentity.of(demo_pair.drafts[0])
+        assert conditions.model == FileIdentity.of(quick_pair.target)
+        assert conditions.draft == FileIdentity.of(quick_pair.drafts[0])
         assert conditions.machine is not None
         assert "--spec-draft-n-max" in conditions.argv
         assert run.summary.drafted > 0

@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
 
 
 @pytest.fixture
-def profile_files(demo_pair: DemoPair, server_binary: Path, tmp_path: Path) -> list[Path]:
+def profile_files(quick_pair: DemoPair, server_binary: Path, tmp_path: Path) -> list[Path]:
     """Two small servers that differ in their draft."""
     paths = []
-    for draft in demo_pair.drafts[:2]:
-        profile = pair_profile(demo_pair.target, draft, server_binary)
+    for draft in quick_pair.drafts[:2]:
+        profile = pair_profile(quick_pair.target, draft, server_binary)
         path = tmp_path / f"{draft.stem}.toml"
         save(profile.with_traffic(max_tokens=16, warmup=0, workload="code"), path, Folders.default())
         paths.append(path)
