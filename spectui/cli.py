@@ -165,7 +165,12 @@ def measure(target: str, *, runs: int, baseline: str | None, as_json: bool, **op
 @cli.command()
 @click.argument("target", metavar="PROFILE|URL")
 @click.option(
-    "--n", "tokens", type=Numbers(1, 512), default="1,2,3,5,9,17", show_default=True, help="Tokens per pass."
+    "--n",
+    "tokens",
+    type=Numbers(1, 512),
+    default="1,2,3,4,5,8,9,16,17",
+    show_default=True,
+    help="Tokens per pass.",
 )
 @JSON_OPTION
 def probe(target: str, tokens: tuple[int, ...], *, as_json: bool) -> None:

@@ -1,9 +1,10 @@
 """Target passes -> where draft and target agreed along the text, and what other draft lengths make of it.
 
-With a draft model whether the draft's next token is the target's depends on the text before it and on no border
-of a pass. So the passes of one run at one length spell a string of agreements along each answer, and walking over
-the same string in other strides gives the passes of any other length. That keeps what a survival curve loses: text
-comes in easy and hard stretches, and a long draft begins elsewhere than a short one.
+Whether the next token of a draft model is the target's depends on the text before it and on no border of a pass.
+(Heads that draft from the target's hidden state are surer of the first token behind a border.) So the passes of one
+run at one length spell a string of agreements along each answer, and walking over the same string in other strides
+gives the passes of any other length. That keeps what a survival curve loses: text comes in easy and hard stretches,
+and a long draft begins elsewhere than a short one.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Agreements:
             for _ in range(_STEPS):
                 chain.step()
             self._fillings.append([_runs(letters) for letters in chain.letters])
+        self._walks: dict[int, list[list[_Walk]]] = {}
 
     def at(self, draft_length: int, pass_cost: Callable[[int], float]) -> Predicted | None:
         """What drafts of this length make of the same text; None without any token.
@@ -73,17 +75,12 @@ class Agreements:
         """
         cost = [pass_cost(d) for d in range(draft_length + 1)]
         estimates, yields = [], []
-        for filling in self._fillings:
-            sums, passes, tokens = [], 0, 0
-            for runs in filling:
-                walked, steps = _walk(runs, draft_length, cost)
-                sums.append(RatioSums().plus(len(runs), steps))
-                passes, tokens = passes + walked, tokens + len(runs)
-            estimate = ratio(sums)
+        for walks in self._walked(draft_length):
+            estimate = ratio([RatioSums().plus(walk.tokens, walk.steps(cost)) for walk in walks])
             if estimate is None:
                 return None
             estimates.append(estimate)
-            yields.append(tokens / passes)
+            yields.append(sum(walk.tokens for walk in walks) / sum(walk.passes for walk in walks))
         count = len(estimates)
         value = math.fsum(e.value for e in estimates) / count
         within = [e.variance * (e.quantile / 1.96) ** 2 for e in estimates if e.variance is not None]
@@ -92,6 +89,32 @@ class Agreements:
         if len(within) == count:
             error = math.sqrt(math.fsum(within) / count + (1 + 1 / count) * between) / value
         return Predicted(tokens_per_pass=math.fsum(yields) / count, speedup=value, error=error)
+
+    def _walked(self, draft_length: int) -> list[list[_Walk]]:
+        """Each filling's strings walked at this length; once, since the price of a pass moves no border."""
+        if draft_length not in self._walks:
+            self._walks[draft_length] = [
+                [_walk(runs, draft_length) for runs in filling] for filling in self._fillings
+            ]
+        return self._walks[draft_length]
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One string in strides: its tokens, passes whose draft had its full length, and the shorter drafts."""
+
+    tokens: int
+    full: int
+    cut: tuple[int, ...]
+
+    @property
+    def passes(self) -> int:
+        """Target passes."""
+        return self.full + len(self.cut)
+
+    def steps(self, cost: Sequence[float]) -> float:
+        """Plain steps. cost: of a pass by its drafted tokens, the last one at full length."""
+        return self.full * cost[-1] + sum(cost[drafted] for drafted in self.cut)
 
 
 class _Chain:
@@ -167,12 +190,15 @@ def _runs(letters: bytearray) -> list[int]:
     return runs
 
 
-def _walk(runs: Sequence[int], draft_length: int, cost: Sequence[float]) -> tuple[int, float]:
-    """Passes and plain steps over one string; a draft is cut to the room left but one, as servers cut it."""
-    at, passes, steps, length = 0, 0, 0.0, len(runs)
+def _walk(runs: Sequence[int], draft_length: int) -> _Walk:
+    """A draft is cut to the room left but one, as servers cut it."""
+    at, full, length = 0, 0, len(runs)
+    cut = []
     while at < length:
         drafted = min(draft_length, length - at - 1)
         at += min(runs[at], drafted) + 1
-        passes += 1
-        steps += cost[drafted]
-    return passes, steps
+        if drafted == draft_length:
+            full += 1
+        else:
+            cut.append(drafted)
+    return _Walk(length, full, tuple(cut))

@@ -105,7 +105,7 @@ LAUNCH_ADVICE: Final[Mapping[str, tuple[Group, str]]] = MappingProxyType(
         ),
         "server-crashed": (
             Group.FAILING,
-            "go back to settings that ran; the log shows its last lines",
+            "the log shows its last lines; go back to settings that ran",
         ),
         "server-hung": (Group.FAILING, "restart it"),
         "server-error": (Group.FAILING, "restart it, or go back to the last settings"),

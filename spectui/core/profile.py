@@ -18,6 +18,9 @@ MAX_DRAFT_LENGTH: Final = 64
 OFF: Final = "off"
 """The mode without speculation. Launched as no speculation type at all: a draft length of 0 aborts servers."""
 
+DRAFT_MODEL: Final = "draft-simple"
+"""The mode in which a model of its own drafts, knowing the text and nothing of the target."""
+
 SplitMode = Literal["none", "layer", "row", "tensor"]
 Switch = Literal["on", "off", "auto"]
 Layers = Annotated[int, Ge(0)] | Literal["auto", "all"]

@@ -21,6 +21,8 @@ class RunRow:
     """Local time, to the minute."""
     workload: str
     mode: str
+    source: str = ""
+    """What measured it, such as the dashboard."""
     k: int | None = None
     p_min: float | None = None
     temperature: float = 0.0
@@ -41,6 +43,7 @@ class RunRow:
         parts = (
             str(self.id),
             self.started,
+            self.source,
             self.workload,
             self.mode,
             "" if self.k is None else f"k={self.k}",
@@ -95,6 +98,8 @@ class RunDetails:
     b: RunRow
     numbers: tuple[Number, ...] = ()
     differences: tuple[Difference, ...] = ()
+    cautions: tuple[str, ...] = ()
+    """What makes the comparison doubtful, such as different builds."""
     sentence: str = ""
     """How much faster b is, with its interval; empty where a speed is unknown."""
 

@@ -18,14 +18,16 @@ from spectui.core import acceptance, speedup
 from spectui.core.acceptance import RequestSums
 from spectui.core.agreement import Agreements, agreement
 from spectui.core.passes import RequestPasses, TargetPass, in_cycles, is_two_pass
-from spectui.core.profile import OFF, TuningProfile, is_ngram
+from spectui.core.profile import DRAFT_MODEL, OFF, TuningProfile, is_ngram
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.stats import Ratio, RatioSums, ratio
 
 _MAX_CLUSTERS: Final = 256
 _MAX_TIMES_TO_FIRST: Final = 500
 _MAX_STRINGS: Final = 24
-"""Latest requests whose agreements are walked; more would take longer and say no more."""
+"""Latest answers whose agreements are walked; more would take longer and say little more."""
+_ANEW: Final = 1.1
+"""Growth of the number of answers from which the walk is made anew: it takes a tenth of a second."""
 _STALLED: Final = 10.0
 """A pass that takes so many times the request's median per row was held up by something else than the bet."""
 _STALLS_PER_PASS: Final = 0.005
@@ -91,6 +93,8 @@ class Segment:
         """Whether the server makes two target passes per cycle; passes are then cycles here."""
         self._first_token_ms: list[float] = []
         self._strings: deque[bytes] = deque(maxlen=_MAX_STRINGS)
+        self._agreements: tuple[int, Agreements] | None = None
+        """With the number of requests that had ended when they were drawn."""
         self._requests = 0
         self._committed = 0
         self._stream_seconds = 0.0
@@ -107,7 +111,7 @@ class Segment:
             return
         self.two_pass = self.two_pass or is_two_pass(request.passes)
         request = in_cycles(request)
-        if self.fixed_length and not self.two_pass:
+        if request.completed and self._agreement_shows:
             self._strings.append(agreement(request))
         self._clusters.append(self._sums(request))
         sums, held = self._speed_sums(request)
@@ -213,14 +217,20 @@ class Segment:
         return median(times) if times else None
 
     def agreements(self, rng: Random) -> Agreements | None:
-        """Where draft and target agreed in the latest requests; None where drafts do not show it.
+        """Where draft and target agreed in the latest answers; None where drafts do not show it.
 
-        With p_min and n-gram drafts the end of a draft is no disagreement, and a server that makes two passes a
-        cycle hides every token of the first.
+        With p_min and n-gram drafts the end of a draft is no disagreement, a head on the target (MTP, EAGLE) agrees
+        by the position in its draft, and a server that makes two passes a cycle hides every token of the first.
         """
-        if self.two_pass or not self.fixed_length or not self._strings:
+        if not self._agreement_shows or not self._strings:
             return None
-        return Agreements(tuple(self._strings), rng)
+        if self._agreements is None or self._requests >= _ANEW * self._agreements[0]:
+            self._agreements = self._requests, Agreements(tuple(self._strings), rng)
+        return self._agreements[1]
+
+    @property
+    def _agreement_shows(self) -> bool:
+        return self.fixed_length and not self.two_pass and self.profile.speculation.mode == DRAFT_MODEL
 
     def survival_replicates(self, count: int, rng: Random) -> tuple[tuple[float, ...], ...]:
         """Survival curves of as many requests drawn again with replacement (bootstrap by request)."""

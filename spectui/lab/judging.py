@@ -128,6 +128,8 @@ def curve_of(
     lengths: Sequence[int] = speedup.CURVE_LENGTHS,
 ) -> tuple[CurvePoint, ...]:
     """The predicted curve of a segment from all that its requests tell; bet: its reading."""
+    if bet.pass_cost is None or cost_model(bet, v) is None:
+        return predicted_curve(bet, segment.profile, v, lengths=lengths)
     agreements = segment.agreements(rng)
     replicates = segment.survival_replicates(_REPLICATES, rng) if agreements is None else ()
     return predicted_curve(
@@ -200,6 +202,7 @@ def verdict_of(
         measuring_plain=measuring_plain,
         baseline_problem=baseline_problem,
         baseline_stale=baseline_stale,
+        baseline_expected=not profile.attached,
         gpu_free_gib=gpu_free_gib,
         two_pass_server=bet.two_pass,
     )

@@ -21,7 +21,9 @@ from spectui.errors import ServerError
 from spectui.lab.filler import sentences
 from spectui.llama.client import LlamaClient
 
-DEFAULT_TOKENS: Final = (1, 2, 3, 5, 9, 17)
+DEFAULT_TOKENS: Final = (1, 2, 3, 4, 5, 8, 9, 16, 17)
+"""Rows are computed in tiles of powers of two: V steps up behind each (measured, 2.83 at 8 and 3.70 at 9 rows), so
+that both sides of a step are needed."""
 PREFIX_TOKENS: Final = 64
 MOST_TOKENS: Final = 512
 """More rows than this make no pass of a usual batch."""

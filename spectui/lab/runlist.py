@@ -57,6 +57,7 @@ def side_by_side(store: ResultStore, a: int, b: int) -> RunDetails:
             Difference(name=name, a=_value(pair["a"]), b=_value(pair["b"]))
             for name, pair in data["differences"].items()
         ),
+        cautions=tuple(plain_line(caution, _LONGEST) for caution in data["cautions"]),
         sentence=ratio_sentence(data),
     )
 
@@ -68,6 +69,7 @@ def row_of(run: Mapping[str, Any]) -> RunRow:
         started=local_time(run["started_at"]),
         workload=plain_line(run["workload"], 40),
         mode=plain_line(run["mode"], 40),
+        source=plain_line(run["source"], 40),
         k=run["k"],
         p_min=run["p_min"],
         temperature=run["temperature"],

@@ -21,14 +21,14 @@ _KEYS: Final[Mapping[str, str]] = {
 }
 _OF_OUR_SERVER: Final[Mapping[str, str]] = {"server-crashed": "u", "server-hung": "r", "server-error": "r, u"}
 """Keys that only act on a server that we started."""
-_INSTEAD: Final[Mapping[str, str]] = {"baseline-missing": "press b to measure it"}
-"""Where the key takes the place of a command."""
+_BASELINE_MISSING: Final = "baseline-missing"
+"""Its key takes the place of a command."""
 
 
 def advice_of(finding: Finding, *, owned: bool) -> str:
     """What to do, on one line; empty where nobody knows. owned: whether the server is ours."""
-    if finding.code in _INSTEAD:
-        return _INSTEAD[finding.code]
+    if finding.code == _BASELINE_MISSING:
+        return f"press b to {'measure' if owned else 'give'} it"
     key = _KEYS.get(finding.code) or (_OF_OUR_SERVER.get(finding.code) if owned else None)
     advice = shown(finding.advice)
     return f"{advice} ({key})" if advice and key else advice

@@ -389,5 +389,22 @@ def test_agreements_need_drafts_that_only_a_refusal_ends() -> None:
     assert found is not None
     assert found.at(4, lambda _d: 1.0) is not None
     assert Segment(profile_of()).agreements(random.Random(1)) is None
-    varying = filled(profile_of(p_min=0.5), request)
-    assert varying.agreements(random.Random(1)) is None
+    for other in ({"p_min": 0.5}, {"mode": "ngram-simple"}, {"mode": "draft-mtp"}, {"mode": "off"}):
+        assert filled(profile_of(**other), request).agreements(random.Random(1)) is None
+
+
+def test_cancelled_answers_end_no_draft_and_are_not_walked() -> None:
+    cancelled = request_of((4, 4), (4, 1), completed=False)
+    assert filled(profile_of(), cancelled).agreements(random.Random(1)) is None
+
+
+def test_agreements_are_drawn_anew_as_answers_come() -> None:
+    rng = random.Random(4)
+    segment = filled(profile_of(), *(random_request(rng) for _ in range(10)))
+    first = segment.agreements(random.Random(1))
+    assert segment.agreements(random.Random(1)) is first
+    segment.add(random_request(rng))
+    second = segment.agreements(random.Random(1))
+    assert second is not first
+    segment.add(random_request(rng))
+    assert segment.agreements(random.Random(1)) is second

@@ -213,3 +213,13 @@ def test_a_baseline_that_could_not_be_measured_says_why() -> None:
     missing = next(f for f in verdict.findings if f.code == "baseline-missing")
     assert "speculates even without a mode" in missing.message
     assert missing.advice == "measure it on the same prompts: spectui measure --baseline"
+
+
+def test_a_missing_baseline_of_a_foreign_server_is_given_and_not_measured() -> None:
+    bet = replace(BET, baseline=None, speedup_actual=None, pass_cost=None)
+    advice = {}
+    for name, profile in (("ours", PROFILE), ("foreign", PROFILE.with_server(url="http://h:1"))):
+        findings = {f.code: f.advice for f in verdict_of(bet, profile, None).findings}
+        advice[name] = findings["baseline-missing"]
+    assert "measure --baseline" in advice["ours"]
+    assert advice["foreign"] == "give one with --baseline"

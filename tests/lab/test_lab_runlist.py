@@ -51,7 +51,7 @@ def test_rows_come_newest_first_with_what_must_be_known(store: ResultStore) -> N
     assert "\x1b" not in newest.text
     assert (newest.remark, stale.remark, unfinished.remark) == ("", "stale", "unfinished")
     assert (stale.tokens_per_second, stale.speedup, stale.requests) == (40.0, 1.25, 10)
-    assert (stale.model, stale.build) == ("http://h:1", "b1")
+    assert (stale.model, stale.build, stale.source) == ("http://h:1", "b1", "measure")
     assert (unfinished.model, unfinished.draft, unfinished.k) == ("big.gguf", "small.gguf", 4)
     assert unfinished.tokens_per_second is None
 
@@ -73,6 +73,9 @@ def test_two_runs_side_by_side(store: ResultStore) -> None:
     assert Difference(name="profile.speculation.draft_length", a="4", b="8") in details.differences
     assert all("\x1b" not in each.b for each in details.differences)
     assert details.sentence == "run 3 has 0.75x the speed of run 2"
+    (caution,) = details.cautions
+    assert "b1" in caution
+    assert "b2" in caution
     assert side_by_side(store, 1, 2).sentence == ""
     with pytest.raises(StoreError, match="no run has the number 9"):
         side_by_side(store, 2, 9)

@@ -296,6 +296,7 @@ def test_banner_of_a_lost_server_names_the_key_that_brings_it_back(owned: bool, 
         ("server-error", True, "try another draft model (r, u)"),
         ("server-error", False, "try another draft model"),
         ("baseline-missing", True, "press b to measure it"),
+        ("baseline-missing", False, "press b to give it"),
         ("draft-too-long", True, "try another draft model"),
     ],
 )

@@ -675,6 +675,7 @@ def kept_runs(number: int = 6) -> RunList:
             speedup=None if run == 1 else (30.0 + run) / 34.0,
             alpha=0.71 if run % 2 and run > 1 else None,
             requests=10,
+            source="dashboard" if run % 2 else "measure",
             build="b10434",
             model="deep-16bit.gguf",
             draft="27-blocks.gguf" if run % 2 else "",

@@ -25,7 +25,7 @@ from spectui.tui.screens.dialog import Dialog
 from spectui.tui.text import UNKNOWN, count, shown, speed, times
 from spectui.tui.widgets.keybar import KeyBar
 
-_EMPTY: Final = "Nothing was measured yet: spectui measure PROFILE keeps each run here."
+_EMPTY: Final = "Nothing was measured yet: send some traffic, and what it shows is kept here."
 _NO_MATCH: Final = "No run has all of these words; escape drops the filter."
 _MARK: Final = "mark"
 _COLUMNS: Final = (
@@ -41,6 +41,7 @@ _COLUMNS: Final = (
     "p_min",
     "temp",
     "requests",
+    "from",
     "build",
     "target",
     "draft",
@@ -257,6 +258,7 @@ class CompareScreen(Dialog[None]):
         """The ratio, the numbers, and what differs."""
         details = self._details
         remarks = [f"run {row.id} is {row.remark}" for row in (details.a, details.b) if row.remark]
+        remarks += details.cautions
         sentence = details.sentence or "A speed is not known, so there is no ratio."
         yield VerticalScroll(
             Static(Text(shown(sentence), "bold")),
@@ -312,6 +314,7 @@ def _cells(row: RunRow, inks: Mapping[str, str]) -> tuple[Text, ...]:
     }
     left = {
         "started": row.started,
+        "from": row.source,
         "workload": row.workload,
         "mode": row.mode,
         "": row.remark,
