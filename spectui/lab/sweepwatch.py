@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from spectui.core.heatmap import heat_map
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, needs_draft_model
+from spectui.core.sweepaxes import REQUESTS
 from spectui.core.sweepplan import Cell, Pace
 from spectui.core.sweepsteps import expected_seconds
 from spectui.core.sweepview import (
-    REQUESTS,
     ConditionMap,
     KeptSweep,
     SweepChoice,
