@@ -6,7 +6,7 @@ Apart from the commands; every function raises SpectuiError, one line, for input
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
@@ -104,6 +104,11 @@ class Duration(click.ParamType[float]):
         if seconds <= 0:
             self.fail(f"{str(value)[:40]!r} is no time span, such as 90s, 10m or 1h30m", param, ctx)
         return float(seconds)
+
+
+def listed(numbers: Iterable[float]) -> str:
+    """Numbers as Numbers and Reals take them."""
+    return ",".join(f"{number:g}" for number in numbers)
 
 
 def target_of(text: str) -> TuningProfile:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from spectui.core.plain import plain_line
+from spectui.core.sweepaxes import DRAFT_LENGTHS, LENGTHS, LOOKUPS, P_MINS, REQUESTS
 from spectui.errors import ServerError, UsageError
-from spectui.options import Duration, Numbers, Reals, folders, load_profile, workloads_of
+from spectui.options import Duration, Numbers, Reals, folders, listed, load_profile, workloads_of
 from spectui.printing import JSON_OPTION, fail, print_result, say
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from spectui.lab.launcher import Launcher
     from spectui.lab.sweepfiles import Found, SweepOrder
 
-_KS: Final = "1,2,3,4,6,8,12,16"
 _LONGEST_NUMBER: Final = 19
 """Digits that no number of a sweep has."""
 
@@ -25,15 +25,19 @@ _LONGEST_NUMBER: Final = 19
 @click.command()
 @click.argument("profile", required=False)
 @click.option("--workload", help="One or more workloads, comma separated; the profile's own without.")
-@click.option("--k", "ks", type=Numbers(1, 64), default=_KS, show_default=True, help="Draft lengths.")
-@click.option("--p-min", "p_mins", type=Reals(0, 1), default="0", show_default=True, help="Thresholds.")
+@click.option(
+    "--k", "ks", type=Numbers(1, 64), default=listed(DRAFT_LENGTHS), show_default=True, help="Draft lengths."
+)
+@click.option(
+    "--p-min", "p_mins", type=Reals(0, 1), default=listed(P_MINS), show_default=True, help="Thresholds."
+)
 @click.option("--mode", help="Modes, comma separated.  [default: the profile's, and ngram-simple]")
 @click.option("--temperature", "temperatures", type=Reals(0, 5), help="The profile's own without.")
 @click.option("--draft", "drafts", multiple=True, type=click.Path(), help="Draft file; may be repeated.")
-@click.option("--lookup", "lookups", type=Numbers(1, 1024), default="2,4,8,12", show_default=True)
-@click.option("--length", "lengths", type=Numbers(1, 1024), default="8,16,32,48", show_default=True)
+@click.option("--lookup", "lookups", type=Numbers(1, 1024), default=listed(LOOKUPS), show_default=True)
+@click.option("--length", "lengths", type=Numbers(1, 1024), default=listed(LENGTHS), show_default=True)
 @click.option("--budget", type=Duration(), help="Time for everything, such as 90s, 20m or 1h30m.")
-@click.option("--runs", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Per cell.")
+@click.option("--runs", type=click.IntRange(2, 10_000), default=REQUESTS, show_default=True, help="Per cell.")
 @click.option("--tokens", type=click.IntRange(2, 100_000), help="Tokens per request at most.")
 @click.option("--exhaustive", is_flag=True, help="Measure every cell.")
 @click.option("--plan", "only_plan", is_flag=True, help="Print cells, server starts and minutes, and end.")

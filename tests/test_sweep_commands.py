@@ -8,8 +8,12 @@ import pytest
 
 from spectui.cli import main
 from spectui.core.profile import ServerSettings, TuningProfile
+from spectui.core.sweepaxes import REQUESTS
+from spectui.core.sweepplan import Grid
+from spectui.core.sweepview import SweepChoice
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from spectui.sweep_commands import sweep
 
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -89,3 +93,13 @@ def test_numbers_of_a_profile_that_was_never_swept(
     assert "nothing was swept with this profile yet" in failed(
         capsys, "export", profile_file, "--format", "csv"
     )
+
+
+def test_the_usual_axes_are_those_of_the_screen() -> None:
+    axes = {"ks", "p_mins", "lookups", "lengths", "runs"}
+    defaults = {p.name: p.type.convert(p.default, p, None) for p in sweep.params if p.name in axes}
+    choice, grid = SweepChoice(workloads=(), modes=()), Grid(workloads=(), temperatures=(), modes=(), ks=())
+    assert defaults["ks"] == choice.ks
+    assert defaults["p_mins"] == choice.p_mins == grid.p_mins
+    assert (defaults["lookups"], defaults["lengths"]) == (grid.lookups, grid.lengths)
+    assert defaults["runs"] == REQUESTS

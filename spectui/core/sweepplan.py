@@ -13,11 +13,8 @@ from typing import Final
 
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
+from spectui.core.sweepaxes import LENGTHS, LOOKUPS, P_MINS
 
-LOOKUPS: Final = (2, 4, 8, 12)
-"""Tokens that must match, as an n-gram mode is swept."""
-LENGTHS: Final = (8, 16, 32, 48)
-"""Tokens that an n-gram mode drafts."""
 WARMUP: Final = 1
 """Requests before each cell that are not counted: more would cost as much as a short cell itself."""
 ASSUMED_SPEED: Final = 20.0
@@ -150,7 +147,7 @@ class Grid:
     temperatures: tuple[float, ...]
     modes: tuple[str, ...]
     ks: tuple[int, ...]
-    p_mins: tuple[float, ...] = (0.0,)
+    p_mins: tuple[float, ...] = P_MINS
     drafts: tuple[str, ...] = ()
     lookups: tuple[int, ...] = LOOKUPS
     lengths: tuple[int, ...] = LENGTHS

@@ -11,11 +11,10 @@ from typing import Final
 
 from spectui.core.heatmap import CellState, HeatBlock
 from spectui.core.recommend import Recommendation
+from spectui.core.sweepaxes import DRAFT_LENGTHS, P_MINS
 
-DRAFT_LENGTHS: Final = (1, 2, 3, 4, 6, 8, 12, 16)
-"""Draft lengths of a sweep where nobody chose any."""
-REQUESTS: Final = 10
-"""Counted requests of a whole run of a cell where nobody chose a number."""
+DRIFTED: Final = 0.1
+"""Change of the baseline on the way, as a share, from which on it is said."""
 
 
 class SweepStage(StrEnum):
@@ -41,7 +40,7 @@ class SweepChoice:
     workloads: tuple[str, ...]
     modes: tuple[str, ...]
     ks: tuple[int, ...] = DRAFT_LENGTHS
-    p_mins: tuple[float, ...] = (0.0,)
+    p_mins: tuple[float, ...] = P_MINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +69,14 @@ class ConditionMap:
     """Speed of the second baseline over the first's, where there are two."""
     blocks: tuple[HeatBlock, ...] = ()
     best: Recommendation | None = None
-    """None while not even the plain speed is known."""
+    """None while nothing was tried beyond the baseline."""
     said: str = ""
     """The recommendation in one sentence."""
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the machine changed too much on the way for anything to be sure."""
+        return self.drift is not None and abs(self.drift - 1) > DRIFTED
 
     @property
     def top(self) -> float | None:
@@ -96,6 +100,8 @@ class SweepView:
     plan: SweepPlan | None = None
     number: int | None = None
     """In the results store; None while nothing is kept."""
+    unkept: str = ""
+    """What is not kept and why, once something could not be; stays for the rest of the sweep."""
     maps: tuple[ConditionMap, ...] = ()
     done: int = 0
     """Cells that are known, without the baselines."""

@@ -19,7 +19,7 @@ from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
 from spectui.errors import StoreError, UsageError
 from spectui.lab.launcher import HOST, Launcher
-from spectui.lab.sweepfiles import Found, changed_file, found_of
+from spectui.lab.sweepfiles import Found, changed_file, found_of, without_swept
 from spectui.lab.sweepreport import label_of, name_of, recommendations, sentence, sweep_table, sweep_to_json
 from spectui.llama.argv import build_argv
 from spectui.llama.capabilities import Capabilities
@@ -40,14 +40,14 @@ def kept_sweep(store: ResultStore, number: int) -> Found:
 
 
 def newest_sweep(store: ResultStore, profile: TuningProfile) -> Found | None:
-    """The newest sweep of this very server and bet; None where there is none. Raises StoreError."""
+    """The newest sweep of this very model and draft; None where there is none. Raises StoreError."""
     for sweep in store.sweeps():
         try:
             found = found_of(sweep)
         except StoreError:
             continue
-        swept = found.order.profile
-        if (swept.server.model, swept.speculation) == (profile.server.model, profile.speculation):
+        swept, asked = without_swept(found.order.profile), without_swept(profile)
+        if (swept.server.model, swept.speculation) == (asked.server.model, asked.speculation):
             return found
     return None
 
@@ -70,7 +70,7 @@ async def export(kind: str, *, profile: TuningProfile | None, found: Found | Non
     else:
         raise UsageError("name a profile or a sweep")
     if not entries:
-        raise UsageError("this sweep recommends nothing yet: it has no baseline; resume it")
+        raise UsageError("this sweep recommends nothing yet: no setting was tried; resume it")
     lines: dict[str, tuple[str, ...]] = {}
     for name, entry in entries.items():
         if entry.attached:
@@ -96,7 +96,7 @@ def changed_since(kind: str, *, profile: TuningProfile | None, found: Found | No
 
 
 def recommended_profiles(found: Found) -> dict[str, TuningProfile]:
-    """What a sweep recommends, by workload; conditions without a baseline are left out."""
+    """What a sweep recommends, by workload; conditions that nothing was tried under are left out."""
     grid = found.order.grid
     return {
         name_of(condition, grid): best.setting.applied_to(

@@ -8,16 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from spectui.errors import UsageError
+
 Work = Callable[[], Awaitable[None]]
 
 
 class Operations:
-    """The next operation begins when the one before has cleaned up, however it ended."""
+    """The next operation begins when the one before has cleaned up, however it ended.
+
+    Once closed, both kinds raise UsageError: what they would start nobody would end.
+    """
 
     def __init__(self, on_error: Callable[[Exception], None]) -> None:
         self._on_error = on_error
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     @property
     def busy(self) -> bool:
@@ -39,11 +45,14 @@ class Operations:
             await asyncio.wait(set(self._tasks))
 
     async def aclose(self) -> None:
-        """Cancel everything and wait until it has cleaned up."""
+        """Cancel everything and wait until it has cleaned up; nothing begins any more."""
+        self._closed = True
         self._cancel_all()
         await self.settled()
 
     def _begin(self, work: Work) -> asyncio.Task[None]:
+        if self._closed:
+            raise UsageError("this session is closed: open the profile again")
         task = asyncio.create_task(self._run(work), name="operation")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

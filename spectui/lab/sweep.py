@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from statistics import fmean
@@ -42,7 +41,7 @@ from spectui.lab.sweepfiles import (
 from spectui.lab.sweepreport import name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
-from spectui.store.records import RunSummary, Sweep, SweepState
+from spectui.store.records import RunSummary, SweepState
 from spectui.store.results import ResultStore
 
 
@@ -110,7 +109,7 @@ class Sweeper:
         self._meter = Meter(clock)
         self._found = Found(order=order)
         self._starts: list[float] = []
-        self._recorder = Recorder(results, say=progress, clock=wall)
+        self._recorder = Recorder(results, say=self._unkept, clock=wall)
 
     @property
     def found(self) -> Found:
@@ -131,8 +130,8 @@ class Sweeper:
         """Sweep until everything is settled or the budget, in seconds, is used up.
 
         The sweep of that number, or an unfinished one of the same order, is resumed unless `fresh`. Raises
-        SpectuiError for a setting that the binary does not take, before anything is started or kept, and when the
-        server does not even run without speculation.
+        SpectuiError for a setting that the binary does not take or a number that cannot be read, before anything is
+        started or kept, and when the server does not even run without speculation.
         """
         await self.check()
         await self._begin(fresh=fresh, number=number)
@@ -174,18 +173,17 @@ class Sweeper:
     async def _begin(self, *, fresh: bool, number: int | None) -> None:
         """Find the sweep to go on with, or begin one; a store that cannot be used costs only the keeping."""
         plan = plan_of(self._order)
-        known: Sweep | None = None
+        # A number that cannot be read is an error: to begin anew would measure all its cells again.
+        known = None if number is None else await asyncio.to_thread(self._results.sweep, number)
         try:
-            if number is not None:
-                known = await asyncio.to_thread(self._results.sweep, number)
-            elif not fresh:
+            if known is None and not fresh:
                 known = await asyncio.to_thread(self._results.unfinished_sweep, plan)
             if known is None:
                 self._found.number = await asyncio.to_thread(self._results.begin_sweep, plan, at=self._wall())
                 self._progress(f"sweep {self._found.number}: {self._left()}")
                 return
         except StoreError as error:
-            self._progress(f"this sweep is not kept: {error}")
+            self._unkept(f"this sweep is not kept: {error}")
             self._recorder = Recorder()
             return
         kept = found_of(known)
@@ -199,10 +197,12 @@ class Sweeper:
         number = self._found.number
         if number is None:
             return
-        with suppress(StoreError):
+        try:
             key = f"{REST} {self._wall():.3f} requests=0"
             await asyncio.to_thread(self._results.put_cell, number, key, stored(rest), at=self._wall())
             await asyncio.to_thread(self._results.end_sweep, number, state, at=self._wall())
+        except StoreError as error:
+            self._unkept(f"how this sweep ended is not kept: {error}")
 
     async def _live(self, life: Life) -> None:
         """One server life with its cells; a setting whose server fails is noted and left."""
@@ -330,12 +330,17 @@ class Sweeper:
                 )
             except StoreError as error:
                 self._found.number = None
-                self._progress(f"this sweep is not kept: {error}")
+                self._unkept(f"this sweep is not kept: {error}")
         where = name_of(cell.condition, self._order.grid)
         self._progress(
             f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
         )
         await self._watcher.taken(self)
+
+    def _unkept(self, line: str) -> None:
+        """Say what is not kept; the sweep goes on."""
+        self._found.unkept = plain_line(line, 500)
+        self._progress(line)
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""

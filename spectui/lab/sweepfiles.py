@@ -24,6 +24,8 @@ from spectui.store.records import Sweep
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+_SWEPT: Final = ("mode", "draft_length", "p_min", "ngram_lookup", "ngram_length", "draft_models")
+"""Settings of a profile's speculation that every cell replaces, or that no server sees."""
 REST: Final = "rest"
 """Key of the server seconds that belong to no cell: a sweep's last server on its way out."""
 
@@ -83,6 +85,8 @@ class Found:
     cells: dict[Cell, Measured] = field(default_factory=dict)
     """The longest run of each cell, baselines included."""
     server_seconds: float = 0.0
+    unkept: str = ""
+    """What is not kept and why, once something could not be."""
 
     def take(self, cell: Cell, measured: Measured) -> None:
         """Add a finished run."""
@@ -157,6 +161,14 @@ def plan_of(order: SweepOrder) -> dict[str, Any]:
     profile = order.profile.with_server(extra_args=without_secrets(server.extra_args))
     plan: dict[str, Any] = _adapter(SweepOrder).dump_python(replace(order, profile=profile), mode="json")
     return plan
+
+
+def without_swept(profile: TuningProfile) -> TuningProfile:
+    """The profile without what makes no difference to a sweep of it, so that equal sweeps have equal plans."""
+    usual = TuningProfile()
+    profile = replace(profile, description=usual.description, baseline=usual.baseline)
+    profile = profile.with_traffic(warmup=usual.traffic.warmup)
+    return profile.with_speculation(**{name: getattr(usual.speculation, name) for name in _SWEPT})
 
 
 def found_of(sweep: Sweep) -> Found:

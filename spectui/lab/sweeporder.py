@@ -13,7 +13,7 @@ from spectui.core.profile import OFF, TuningProfile, needs_draft_model
 from spectui.core.sweepplan import Grid, Pace
 from spectui.errors import UsageError
 from spectui.lab.launcher import Launcher
-from spectui.lab.sweepfiles import SweepOrder, identities
+from spectui.lab.sweepfiles import SweepOrder, identities, without_swept
 from spectui.store.baselines import BaselineStore
 
 _USUAL_DRAFT: Final = "draft-simple"
@@ -61,7 +61,8 @@ async def order_for(
         raise UsageError(f"this llama-server offers no mode {unknown}: choose among {', '.join(offered)}")
     files = identities([str(binary), profile.server.model, *found])
     first = grid.conditions[0]
-    # The conditions take the place of the profile's own: sweeps of the same ones have the same plan.
+    # The conditions take the place of the profile's own as well.
+    profile = without_swept(profile)
     profile = profile.with_traffic(workload=first.workload).with_sampling(temperature=first.temperature)
     return SweepOrder(
         profile=profile,

@@ -10,12 +10,11 @@ from spectui.core.recommend import Candidate, Recommendation, recommend
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
 from spectui.core.sweepsteps import INDIFFERENT, expected_seconds, predicted
+from spectui.core.sweepview import DRIFTED
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
 _UNMEASURED: Final = "."
-_DRIFTED: Final = 0.1
-"""Change of the baseline, as a share, from which on it is said."""
 
 
 def name_of(condition: Condition, grid: Grid) -> str:
@@ -32,7 +31,7 @@ def forecast(found: Found, cell: Cell) -> Estimate | None:
 
 
 def recommendations(found: Found) -> dict[Condition, Recommendation | None]:
-    """What to use under each condition; None where not even the baseline is known."""
+    """What to use under each condition; None where nothing was tried beyond the baseline."""
     return {c: _recommended(found, c) for c in found.order.grid.conditions}
 
 
@@ -94,7 +93,7 @@ def sweep_table(data: dict[str, Any]) -> str:
         ]
         plain = number(base["tokens_per_second"], 1)
         lines += [f"{base['workload']}, T {base['temperature']:g}, without speculation {plain} tokens/s"]
-        if base["drift"] is not None and abs(base["drift"] - 1) > _DRIFTED:
+        if base["drift"] is not None and abs(base["drift"] - 1) > DRIFTED:
             lines.append(
                 f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, "
                 "so nothing is sure: repeat it when nothing else runs"
@@ -123,7 +122,11 @@ def sentence(name: str, best: Mapping[str, Any] | None) -> str:
 
 
 def _recommended(found: Found, condition: Condition) -> Recommendation | None:
-    if found.plain(condition) is None:
+    tried = any(
+        cell.condition == condition and cell.setting != PLAIN and measured.failure is None
+        for cell, measured in found.cells.items()
+    )
+    if found.plain(condition) is None or not (tried or found.finished):
         return None
     runs = {
         cell.setting: (found.speedup(cell), measured.requests >= found.order.requests)

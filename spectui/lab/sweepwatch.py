@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from spectui.core.heatmap import heat_map
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, needs_draft_model
+from spectui.core.sweepaxes import REQUESTS
 from spectui.core.sweepplan import Cell, Pace
 from spectui.core.sweepsteps import expected_seconds
 from spectui.core.sweepview import (
-    REQUESTS,
     ConditionMap,
     KeptSweep,
     SweepChoice,
@@ -50,7 +50,7 @@ _LISTED: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A sweep that could be started, and what is shown of it. number: of a kept one that was opened."""
+    """A sweep that could be started, and what is shown of it. number: of the kept one that it is."""
 
     view: SweepView
     order: SweepOrder
@@ -160,8 +160,12 @@ class WatchedSweep(SweepWatcher):
         on_view: OnView,
     ) -> None:
         self.view = draft.view
+        self._number = draft.number
+        if draft.view.finished:
+            # The next one begins anew: it has neither that one's number nor its cells.
+            self._number, maps = None, maps_of(Found(order=draft.order))
+            self.view = replace(draft.view, number=None, maps=maps, done=0, left=None)
         self._on_view = on_view
-        self._number = None if draft.view.finished else draft.number
         self._goes_on = asyncio.Event()
         self._goes_on.set()
         self._sweeper = Sweeper(
@@ -221,7 +225,7 @@ class WatchedSweep(SweepWatcher):
 
     def show(self, **changes: object) -> None:
         """Hand over the view with these changes."""
-        self.view = replace(self.view, **changes)  # type: ignore[arg-type]
+        self.view = replace(self.view, unkept=self._sweeper.found.unkept, **changes)  # type: ignore[arg-type]
         self._on_view(self.view)
 
     async def _show_found(self, stage: SweepStage, now: Cell | None) -> None:

@@ -83,10 +83,7 @@ class SessionDuel:
             raise UsageError("there is no arm B yet: l takes a profile, or stage a change on the dashboard")
         if not differences(view.a.profile, view.b.profile):
             raise UsageError("both arms are the same: l takes another profile as B")
-        if session.lent_to:
-            raise UsageError(f"{session.lent_to} has the device: stop it first, then compare")
-        if session.unsettled:
-            raise UsageError("the server is starting, or its baseline is measured: compare when that is done")
+        session.require_lendable("compare")
         keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
         duel = Duel(
             view,
@@ -97,18 +94,19 @@ class SessionDuel:
         )
         self._duel, self._task = duel, None
         duel.show(state=DuelState.STARTING, note="checking both arms")
+        loan: asyncio.Task[None] | None = None
         try:
             await duel.check()
+            # Meanwhile the session may have been closed, or lent to somebody else.
+            if duel.view.state is not DuelState.STOPPING and self._session() is session:
+                session.require_lendable("compare")
+                loan = session.lend(lambda: self._run(duel))
+                loan.add_done_callback(lambda _task: _settle(duel))
         except SpectuiError as error:
             duel.show(state=DuelState.FAILED, note="", problem=str(error))
-            return
-        except asyncio.CancelledError:
-            _settle(duel)
-            raise
-        if self._view.state is DuelState.STOPPING:
-            _settle(duel)
-            return
-        session.lend(lambda: self._run(duel)).add_done_callback(lambda _task: _settle(duel))
+        finally:
+            if loan is None:
+                _settle(duel)
 
     def stop(self) -> None:
         """End the run; its servers are down when the view says that it stopped."""
@@ -173,6 +171,6 @@ def _same(one: ArmView | None, other: ArmView | None) -> bool:
 
 
 def _settle(duel: Duel) -> None:
-    """A run that a newer command took the device from before it could begin has stopped as well."""
+    """A run that never began has stopped as well, such as one that a newer command took the device from."""
     if duel.view.busy:
         duel.show(state=DuelState.STOPPED, turn=None, note="")

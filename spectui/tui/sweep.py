@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spectui.core.profile import TuningProfile
 from spectui.errors import SpectuiError, UsageError
 from spectui.tui.controller import Sink
-from spectui.tui.messages import SweepReady
+from spectui.tui.messages import Notice, SweepReady
 
 if TYPE_CHECKING:
     from spectui.core.sweepview import KeptSweep, SweepChoice, SweepView
@@ -42,7 +42,7 @@ class SessionSweep:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Show the sweep that there is; plan one where there is none, or it is of another server."""
+        """Show the sweep that there is; plan one where there is none, or server or traffic are others."""
         profile, view = self._profile(), self._view
         if view is not None and (view.busy or (view.number is not None and self._same_server(profile))):
             self.sink(SweepReady(view))
@@ -70,8 +70,14 @@ class SessionSweep:
             await self._plan(None)
             return
         results, baselines = self._stores()
-        view = replace(self._view or SweepView(), command="")
-        draft = await reopened(number, view, results=results, baselines=baselines)
+        view = replace(self._view or SweepView(), command="", unkept="")
+        # Until the store has answered there is nothing to start or apply: not what is about to be replaced.
+        before, self._draft = self._draft, None
+        try:
+            draft = await reopened(number, view, results=results, baselines=baselines)
+        except SpectuiError:
+            self._draft = before
+            raise
         profile = self._profile()
         if profile is not None and profile.attached:
             again = replace(draft.view, command=f"spectui sweep --resume {number}")
@@ -89,16 +95,16 @@ class SessionSweep:
         if session is None:
             raise UsageError(_NOTHING)
         if view is not None and view.command:
-            raise UsageError(f"spectui never restarts this server; use: {view.command}")
+            raise UsageError(
+                "spectui never restarts this server: a sweep needs a profile that starts this model; "
+                f"use: {view.command}"
+            )
         if draft is None or view is None or view.plan is None:
             raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
-        if session.lent_to:
-            raise UsageError(f"{session.lent_to} has the device: stop it first, then sweep")
-        if session.unsettled:
-            raise UsageError("the server is starting, or its baseline is measured: sweep when that is done")
+        session.require_lendable("sweep")
         results, baselines = self._stores()
         sweep = WatchedSweep(
-            replace(draft, view=view),
+            replace(draft, view=view, number=view.number),
             launcher=session.launcher,
             results=results,
             baselines=baselines,
@@ -106,18 +112,19 @@ class SessionSweep:
         )
         self._sweep, self._task = sweep, None
         sweep.show(stage=SweepStage.STARTING, note="checking the settings", problem="")
+        loan: asyncio.Task[None] | None = None
         try:
             await sweep.check()
+            # Meanwhile the session may have been closed, or lent to somebody else.
+            if sweep.view.stage is not SweepStage.STOPPING and self._session() is session:
+                session.require_lendable("sweep")
+                loan = session.lend(lambda: self._run(sweep), to="the sweep")
+                loan.add_done_callback(lambda _task: _settle(sweep))
         except SpectuiError as error:
             sweep.show(stage=SweepStage.FAILED, note="", problem=str(error))
-            return
-        except asyncio.CancelledError:
-            _settle(sweep)
-            raise
-        if sweep.view.stage is SweepStage.STOPPING:
-            _settle(sweep)
-            return
-        session.lend(lambda: self._run(sweep), to="the sweep").add_done_callback(lambda _task: _settle(sweep))
+        finally:
+            if loan is None:
+                _settle(sweep)
 
     def pause(self) -> None:
         """Hold the sweep before its next cell."""
@@ -208,7 +215,8 @@ class SessionSweep:
         if profile is None or known is None:
             return profile is known
         drafts = (profile.speculation.draft_model, known.speculation.draft_model)
-        return profile.server == known.server and (drafts[0] == drafts[1] or None in drafts)
+        same = profile.server == known.server and (drafts[0] == drafts[1] or None in drafts)
+        return same and _traffic(profile) == _traffic(known)
 
     def _require_idle(self) -> None:
         if self._view is not None and self._view.busy:
@@ -235,12 +243,20 @@ class SessionSweep:
             raise error
 
     def _show(self, view: SweepView) -> None:
-        self._view = view
+        before, self._view = self._view, view
         self.sink(SweepReady(view))
+        if view.unkept and (before is None or view.unkept != before.unkept):
+            self.sink(Notice(view.unkept, "warning"))
+
+
+def _traffic(profile: TuningProfile) -> tuple[int, int, int, bool]:
+    """What of the traffic decides the speed, but for the prompts, which a sweep chooses itself."""
+    traffic = profile.traffic
+    return traffic.concurrency, traffic.depth, traffic.max_tokens, traffic.ignore_eos
 
 
 def _settle(sweep: WatchedSweep) -> None:
-    """A sweep that a newer command took the device from before it could begin has stopped as well."""
+    """A sweep that never began has stopped as well, such as one that a newer command took the device from."""
     from spectui.core.sweepview import SweepStage  # noqa: PLC0415
 
     if sweep.view.busy:

@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from scripted_server import ScriptedServer
 
 from spectui.core.profile import ServerSettings, TrafficSettings, TuningProfile
 from spectui.core.snapshot import TrafficState
+from spectui.errors import UsageError
 from spectui.lab.lending import LendingSession
 from spectui.store.paths import Folders
 
@@ -74,3 +76,45 @@ async def test_a_newer_command_takes_the_device_back(tmp_path: Path) -> None:
             assert session.note == ""
         finally:
             await session.aclose()
+
+
+async def test_the_device_is_lent_from_the_command_on_until_the_last_borrower_is_done(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        session = session_on(server.url, tmp_path)
+        begun, may_end = asyncio.Event(), asyncio.Event()
+
+        async def never() -> None:
+            raise AssertionError("the newer borrower came before it began")
+
+        async def work() -> None:
+            begun.set()
+            await may_end.wait()
+
+        try:
+            session.open(traffic=False)
+            await session.settled()
+            session.require_lendable("compare")
+            first = session.lend(never, to="the sweep")
+            with pytest.raises(UsageError, match="the sweep has the device: stop it first, then compare"):
+                session.require_lendable("compare")
+            second = session.lend(work)
+            await begun.wait()
+            await asyncio.wait({first})
+            assert session.lent_to == "the A/B run"
+            may_end.set()
+            await asyncio.wait({second})
+            assert session.lent_to == ""
+            third = session.lend(never)
+            third.cancel()
+            await asyncio.wait({third})
+            assert session.lent_to == ""
+        finally:
+            await session.aclose()
+
+
+async def test_a_closed_session_lends_nothing(tmp_path: Path) -> None:
+    session = session_on("http://127.0.0.1:1", tmp_path)
+    await session.aclose()
+    with pytest.raises(UsageError, match="closed"):
+        session.lend(session.settled)
+    assert session.lent_to == ""

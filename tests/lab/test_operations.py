@@ -193,3 +193,16 @@ async def test_settled_waits_for_what_is_begun_meanwhile(made: Recorder) -> None
     made.operations.patient(again)
     await made.operations.settled()
     assert made.log == ["late begins", "late ends"]
+
+
+async def test_nothing_begins_once_it_is_closed(made: Recorder) -> None:
+    made.operations.patient(made.work("a"))
+    await made.until("a begins")
+    closing = asyncio.create_task(made.operations.aclose())
+    await made.idle()
+    for command in (made.operations.urgent, made.operations.patient):
+        with pytest.raises(UsageError, match="closed"):
+            command(made.work("late"))
+    made.clean_up.set()
+    await closing
+    assert made.log == ["a begins", "a cleaned up"]

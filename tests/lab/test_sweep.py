@@ -72,6 +72,30 @@ async def test_a_profile_with_a_draft_sweeps_both(server_binary: Path) -> None:
     assert other.grid.drafts == ("/m/e.gguf",)
 
 
+async def test_settings_that_every_cell_replaces_make_no_other_sweep(server_binary: Path) -> None:
+    profile = TuningProfile(
+        server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"),
+        speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/d.gguf", draft_length=2),
+    )
+
+    async def plan(profile: TuningProfile) -> object:
+        modes = ("draft-simple", "ngram-simple")
+        return plan_of(await order_for(profile, Launcher(), modes=modes, requests=8, **AXES))
+
+    tuned = profile.with_speculation(
+        mode="ngram-simple", draft_length=16, p_min=0.5, ngram_lookup=2, ngram_length=8
+    ).with_traffic(workload="prose", warmup=0)
+    assert await plan(tuned) == await plan(replace(tuned, description="faster")) == await plan(profile)
+    for other in (
+        profile.with_speculation(draft_model="/m/e.gguf"),
+        profile.with_speculation(ngram_min_hits=2),
+        profile.with_traffic(max_tokens=9),
+        profile.with_traffic(concurrency=2),
+        profile.with_sampling(seed=2),
+    ):
+        assert await plan(other) != await plan(profile)
+
+
 async def test_a_sweep_of_another_build_or_file_is_not_gone_on_with(
     server_binary: Path, tmp_path: Path
 ) -> None:

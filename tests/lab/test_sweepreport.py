@@ -89,6 +89,9 @@ def test_a_sweep_is_kept_and_read_back(tmp_path: Path) -> None:
     newest = exporting.newest_sweep(store, ORDER.profile)
     assert newest is not None
     assert newest.number == number
+    faster = ORDER.profile.with_speculation(mode="ngram-simple", draft_length=9, p_min=0.5)
+    assert exporting.newest_sweep(store, faster) == newest
+    assert exporting.newest_sweep(store, faster.with_speculation(draft_model="/m/e.gguf")) is None
     assert exporting.newest_sweep(store, TuningProfile()) is None
     with pytest.raises(StoreError, match="no sweep has the number 99"):
         exporting.kept_sweep(store, 99)
@@ -178,8 +181,24 @@ def test_several_temperatures_stand_apart() -> None:
     found.take(Cell(Condition("code", 0.8), PLAIN), plain())
     names = sweep_to_json(found)["recommendation"]
     assert list(names) == ["code T=0", "code T=0.8", "prose T=0", "prose T=0.8"]
-    assert names["code T=0.8"]["mode"] == "off"
-    assert names["code T=0"] is None
+    assert names["code T=0.8"] is None
+
+
+def test_off_is_recommended_only_once_something_was_tried() -> None:
+    found = Found(order=ORDER)
+
+    def recommended() -> Any:
+        return sweep_to_json(found)["recommendation"]["code"]
+
+    found.take(Cell(CODE, PLAIN), plain())
+    assert recommended() is None
+    found.take(Cell(PROSE, FOUR), ran(0.9))
+    found.take(Cell(CODE, FOUR), Measured(requests=8, failure="out of memory"))
+    assert recommended() is None
+    found.take(Cell(CODE, LOOKUP), ran(0.9))
+    assert recommended()["mode"] == "off"
+    nothing_ran = Found(order=ORDER, finished=True, cells={Cell(CODE, PLAIN): plain()})
+    assert sweep_to_json(nothing_ran)["recommendation"]["code"]["mode"] == "off"
 
 
 def test_the_plan_counts_starts_and_minutes() -> None:

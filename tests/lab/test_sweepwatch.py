@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sweep_play import PlayedSweeps, half_as_fast_again, played_sweeps, ran
 
 from spectui.core.heatmap import CellState
 from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
-from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition
+from spectui.core.sweepsteps import Task
 from spectui.core.sweepview import SweepChoice, SweepStage, SweepView
 from spectui.errors import ServerError, StoreError, UsageError
 from spectui.lab.launcher import Launcher
-from spectui.lab.sweep import Sweeper
-from spectui.lab.sweepfiles import Measured, stored, stored_key
+from spectui.lab.sweepfiles import Measured, plan_of, stored, stored_key
 from spectui.lab.sweepwatch import Draft, WatchedSweep, kept_sweeps, planned, reopened
 from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
 
 CHOICE = SweepChoice(workloads=("code", "prose"), modes=("draft-simple",), ks=(1, 4), p_mins=(0.0,))
 CODE = Condition("code", 0.0)
-
-
-def ran(value: float, **more: object) -> Measured:
-    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.01)
-    return Measured(requests=10, speed=speed, baseline=20.0, **more)  # type: ignore[arg-type]
 
 
 class Desk:
@@ -70,26 +66,9 @@ async def desk(server_binary: Path, tmp_path: Path) -> AsyncIterator[Desk]:
     await desk.launcher.aclose()
 
 
-def playing(
-    monkeypatch: pytest.MonkeyPatch, script: Callable[[Sweeper], Awaitable[None]]
-) -> list[int | None]:
-    """Let the test play what a sweep does; the numbers that it was asked to go on with."""
-    numbers: list[int | None] = []
-
-    async def run(self: Sweeper, *, number: int | None = None) -> object:
-        numbers.append(number)
-        await self._begin(fresh=False, number=number)
-        await self._watcher.taken(self)
-        state = "stopped"
-        try:
-            await script(self)
-            state = "done"
-        finally:
-            await self._end(state)  # type: ignore[arg-type]
-        return self.found
-
-    monkeypatch.setattr(Sweeper, "run", run)
-    return numbers
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
+    return played_sweeps(monkeypatch)
 
 
 async def test_without_a_choice_the_plan_suits_the_profile(desk: Desk) -> None:
@@ -128,21 +107,13 @@ async def test_without_a_draft_no_mode_is_offered_that_needs_one(desk: Desk) -> 
         await desk.draft(CHOICE)
 
 
-async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(sweeper: Sweeper) -> None:
-        row = sweeper.found.order.grid.fixed[0]
-        for condition in sweeper.found.order.grid.conditions:
-            await sweeper.watcher_turn_and_take(Cell(condition, PLAIN), ran(1.0))
-            await sweeper.watcher_turn_and_take(
-                Cell(condition, row[1]), ran(1.5, predicted={1: Estimate(value=1.2)})
-            )
+async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, played: PlayedSweeps) -> None:
+    async def answer(task: Task) -> Measured:
+        plain = task.cell.setting == PLAIN
+        predicted = {} if plain else {1: Estimate(value=1.2)}
+        return ran(1.0 if plain else 1.5, requests=task.requests, predicted=predicted)
 
-    async def turn_and_take(self: Sweeper, cell: Cell, measured: Measured) -> None:
-        await self._watcher.turn(self, cell)
-        await self._take(cell, measured)
-
-    monkeypatch.setattr(Sweeper, "watcher_turn_and_take", turn_and_take, raising=False)
-    playing(monkeypatch, script)
+    played.answer = answer
     sweep = desk.watched(await desk.draft())
     sweep.show(stage=SweepStage.STARTING)
     await sweep.run()
@@ -151,6 +122,11 @@ async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, monkeypatch
     marked = [view for view in desk.views if view.maps and view.maps[0].blocks[0].rows[0].cells[1].now]
     assert marked
     assert "code, draft-simple d.gguf k 4" in marked[0].note
+    first_done = next(view for view in desk.views if view.done)
+    assert first_done.stage is SweepStage.RUNNING
+    # Shown at once, not when the next cell begins.
+    assert "prose" not in first_done.note
+    assert first_done.maps[0].top == pytest.approx(1.5)
     last = desk.last
     assert (last.number, last.done, last.left, last.note) == (1, 2, None, "")
     assert last.maps[0].plain == 20.0
@@ -163,17 +139,27 @@ async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, monkeypatch
     assert [sweep.state for sweep in desk.results.sweeps()] == ["done"]
 
 
-async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached: list[str] = []
-
-    async def script(sweeper: Sweeper) -> None:
-        await sweeper._take(Cell(CODE, PLAIN), ran(1.0))
-        sweep.pause()
-        await sweeper._watcher.turn(sweeper, Cell(CODE, PLAIN))
-        reached.append("next")
-
-    playing(monkeypatch, script)
+async def test_before_anything_but_the_baseline_is_known_nothing_is_recommended(
+    desk: Desk, played: PlayedSweeps
+) -> None:
     sweep = desk.watched(await desk.draft())
+    sweep.show(stage=SweepStage.STARTING)
+    await sweep.run()
+    begun = [view.maps[0] for view in desk.views if view.maps[0].plain is not None]
+    untried = [each for each in begun if each.top is None]
+    assert untried
+    assert {each.best for each in untried} == {None}
+    assert begun[-1].best is not None
+
+
+async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, played: PlayedSweeps) -> None:
+    async def answer(task: Task) -> Measured:
+        if task.cell == Cell(CODE, PLAIN):
+            sweep.pause()
+        return await half_as_fast_again(task)
+
+    played.answer = answer
+    sweep = desk.watched(await desk.draft(replace(CHOICE, ks=(4,))))
     sweep.show(stage=SweepStage.STARTING)
     sweep.pause()
     assert sweep.view.stage is SweepStage.STARTING
@@ -182,25 +168,26 @@ async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, monkeypatch: py
         while sweep.view.stage is not SweepStage.PAUSED:  # noqa: ASYNC110  nothing signals it
             await asyncio.sleep(0)
     assert SweepStage.PAUSING in {view.stage for view in desk.views}
-    assert reached == []
+    assert played.cells == [Cell(CODE, PLAIN)]
+    played.answer = half_as_fast_again
     sweep.go_on()
     await task
-    assert reached == ["next"]
+    assert len(played.cells) > 1
     assert sweep.view.stage is SweepStage.DONE
 
 
 async def test_stopped_it_keeps_its_cells_and_the_next_plan_shows_them(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, played: PlayedSweeps
 ) -> None:
     held = asyncio.Event()
 
-    async def script(sweeper: Sweeper) -> None:
-        await sweeper._take(Cell(CODE, PLAIN), ran(1.0))
-        await sweeper._take(Cell(CODE, sweeper.found.order.grid.fixed[0][1]), ran(1.5))
-        held.set()
-        await asyncio.Event().wait()
+    async def answer(task: Task) -> Measured:
+        if task.cell.setting != PLAIN and task.cell.condition != CODE:
+            held.set()
+            await asyncio.Event().wait()
+        return await half_as_fast_again(task)
 
-    numbers = playing(monkeypatch, script)
+    played.answer = answer
     sweep = desk.watched(await desk.draft())
     sweep.show(stage=SweepStage.STARTING)
     task = asyncio.create_task(sweep.run())
@@ -216,14 +203,13 @@ async def test_stopped_it_keeps_its_cells_and_the_next_plan_shows_them(
     assert again.view.maps[0].top == pytest.approx(1.5)
     other = await desk.draft(SweepChoice(workloads=("code",), modes=("draft-simple",), ks=(1, 4)))
     assert (other.view.stage, other.number) == (SweepStage.READY, None)
-    assert numbers == [None]
 
 
-async def test_a_failure_is_shown_not_raised(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(_sweeper: Sweeper) -> None:
+async def test_a_failure_is_shown_not_raised(desk: Desk, played: PlayedSweeps) -> None:
+    async def answer(_task: Task) -> Measured:
         raise ServerError("the server ended with status 1: \x1b[31mout of memory")
 
-    playing(monkeypatch, script)
+    played.answer = answer
     sweep = desk.watched(await desk.draft())
     sweep.show(stage=SweepStage.STARTING)
     await sweep.run()
@@ -234,8 +220,6 @@ async def test_a_failure_is_shown_not_raised(desk: Desk, monkeypatch: pytest.Mon
 
 async def test_kept_sweeps_are_listed_and_opened_as_the_command_line_left_them(desk: Desk) -> None:
     assert kept_sweeps(desk.results) == ()
-    from spectui.lab.sweepfiles import plan_of
-
     order = (await desk.draft()).order
     first = desk.results.begin_sweep(plan_of(order), at=1.7e9)
     cell, measured = Cell(CODE, order.grid.fixed[0][1]), ran(1.4)
@@ -255,21 +239,47 @@ async def test_kept_sweeps_are_listed_and_opened_as_the_command_line_left_them(d
         await reopened(99, SweepView(), results=desk.results, baselines=desk.baselines)
 
 
-async def test_a_finished_sweep_is_begun_anew_not_gone_on_with(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from spectui.lab.sweepfiles import plan_of
+async def test_a_finished_sweep_is_begun_anew_not_gone_on_with(desk: Desk, played: PlayedSweeps) -> None:
+    sweep = desk.watched(await desk.draft())
+    await sweep.run()
+    draft = await reopened(1, SweepView(), results=desk.results, baselines=desk.baselines)
+    assert draft.view.stage is SweepStage.DONE
+    asked = len(played.cells)
+    again = desk.watched(draft)
+    assert (again.view.number, again.view.done, again.view.maps[0].plain) == (None, 0, None)
+    await again.run()
+    assert len(played.cells) == 2 * asked
+    assert [(kept.id, kept.state) for kept in desk.results.sweeps()] == [(2, "done"), (1, "done")]
 
+
+@pytest.mark.parametrize("step", ["begin_sweep", "put_cell", "end_sweep"])
+async def test_what_is_not_kept_stays_on_screen(
+    desk: Desk, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("results.sqlite3: the disk is full")
+
+    monkeypatch.setattr(ResultStore, step, full)
+    await desk.watched(await desk.draft()).run()
+    said = "how this sweep ended is not kept" if step == "end_sweep" else "this sweep is not kept"
+    assert desk.last.stage is SweepStage.DONE
+    assert desk.last.unkept == f"{said}: results.sqlite3: the disk is full"
+    assert (desk.last.number is None) == (step != "end_sweep")
+    since = next(index for index, view in enumerate(desk.views) if view.unkept)
+    assert all(view.unkept for view in desk.views[since:])
+
+
+async def test_a_sweep_that_was_pruned_meanwhile_is_not_measured_all_over(
+    desk: Desk, played: PlayedSweeps
+) -> None:
     order = (await desk.draft()).order
     number = desk.results.begin_sweep(plan_of(order), at=1.7e9)
-    desk.results.end_sweep(number, "done", at=1.7e9)
-    draft = await reopened(number, SweepView(), results=desk.results, baselines=desk.baselines)
-    assert draft.view.stage is SweepStage.DONE
-
-    async def script(_sweeper: Sweeper) -> None:
-        return None
-
-    numbers = playing(monkeypatch, script)
+    desk.results.put_cell(number, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
+    draft = await desk.draft()
+    assert draft.number == number
+    desk.results.prune(keep=0)
     await desk.watched(draft).run()
-    assert numbers == [None]
-    assert len(desk.results.sweeps()) == 2
+    assert desk.last.stage is SweepStage.FAILED
+    assert "no sweep has the number" in desk.last.problem
+    assert played.cells == []
+    assert desk.results.sweeps() == ()

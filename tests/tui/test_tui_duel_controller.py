@@ -15,6 +15,7 @@ from spectui.core.duel import ArmName, DuelState, DuelView
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.snapshot import ServerState, TrafficState
 from spectui.errors import ProfileError, UsageError
+from spectui.lab.duel import Duel
 from spectui.lab.launcher import Launcher
 from spectui.lab.lending import LendingSession
 from spectui.store.paths import Folders
@@ -281,6 +282,57 @@ async def test_what_is_cancelled_while_the_arms_are_checked_has_stopped(
     task.cancel()
     await asyncio.wait({task})
     assert host.view.state is DuelState.STOPPED
+
+
+@pytest.fixture
+def may_check(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """What the check of the arms waits for."""
+    may_check = asyncio.Event()
+
+    async def check(_duel: Duel) -> None:
+        await may_check.wait()
+
+    monkeypatch.setattr(Duel, "check", check)
+    return may_check
+
+
+async def test_a_session_that_was_closed_during_the_check_stays_closed(
+    host: Host, may_check: asyncio.Event, servers: tuple[ScriptedServer, ScriptedServer]
+) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    starting = asyncio.create_task(host.duel.start())
+    await host.until(lambda view: view.state is DuelState.STARTING)
+    closed, host.session = host.running, None
+    await closed.aclose()
+    may_check.set()
+    await starting
+    assert host.view.state is DuelState.STOPPED
+    assert closed.server is None
+    assert servers[1].asked() == []
+
+
+async def test_a_device_that_was_lent_during_the_check_is_not_taken(
+    host: Host, may_check: asyncio.Event
+) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    starting = asyncio.create_task(host.duel.start())
+    await host.until(lambda view: view.state is DuelState.STARTING)
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    loan = host.running.lend(work, to="the sweep")
+    may_check.set()
+    await starting
+    assert host.view.state is DuelState.FAILED
+    assert host.view.problem == "the sweep has the device: stop it first, then compare"
+    await begun.wait()
+    loan.cancel()
+    await asyncio.wait({loan})
 
 
 async def test_a_start_waits_until_what_would_come_back_runs(host: Host) -> None:

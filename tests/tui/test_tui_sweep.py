@@ -352,11 +352,23 @@ async def test_a_server_of_somebody_else_gets_the_command_line(opened: Opener) -
     async with opened() as (pilot, controller):
         view = SweepView(command="spectui sweep PROFILE --workload code")
         await entered(pilot, controller, view)
-        assert "never restarts it" in text(pilot, "#result")
+        said = " ".join(text(pilot, "#result").split())
+        assert "never restarts it: a sweep needs a profile that starts this model" in said
         assert "spectui sweep PROFILE --workload code" in text(pilot, "#result")
         await pilot.press("space", "w", "enter")
         await settle(pilot)
         assert controller.calls == []
+
+
+@pytest.mark.parametrize("stage", [SweepStage.RUNNING, SweepStage.STOPPED, SweepStage.DONE])
+async def test_what_is_not_kept_is_said_as_long_as_it_is_so(opened: Opener, stage: SweepStage) -> None:
+    async with opened() as (pilot, controller):
+        view = replace(fakes.sweep(stage), number=None, unkept="this sweep is not kept: the disk is full")
+        await entered(pilot, controller, view)
+        said = text(pilot, "#result")
+        assert "this sweep is not kept: the disk is full" in said
+        assert "keeps what is known" not in said
+        assert "goes on where it was" not in said
 
 
 async def test_a_failure_is_on_screen(opened: Opener) -> None:

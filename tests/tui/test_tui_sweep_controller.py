@@ -9,31 +9,26 @@ from pathlib import Path
 
 import pytest
 from scripted_server import Script, ScriptedServer
+from sweep_play import PlayedSweeps, half_as_fast_again, played_sweeps
 from textual.message import Message
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
-from spectui.core.segment import SpeedEstimate
-from spectui.core.snapshot import Estimate, ServerState
-from spectui.core.sweepplan import PLAIN, Cell, Condition
+from spectui.core.snapshot import ServerState
+from spectui.core.sweepaxes import REQUESTS
+from spectui.core.sweepsteps import Task
 from spectui.core.sweepview import SweepChoice, SweepStage, SweepView
 from spectui.errors import LaunchError, StoreError, UsageError
+from spectui.lab import sweepwatch
 from spectui.lab.lending import LendingSession
-from spectui.lab.sweep import Sweeper
 from spectui.lab.sweepfiles import Measured
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.results import ResultStore
 from spectui.tui.duel import SessionDuel
-from spectui.tui.messages import SweepReady
+from spectui.tui.messages import Notice, SweepReady
 from spectui.tui.sweep import SessionSweep
 
-CODE = Condition("code", 0.0)
 ONE = SweepChoice(workloads=("code",), modes=("draft-simple",), ks=(1, 4))
-
-
-def ran(value: float) -> Measured:
-    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.01)
-    return Measured(requests=10, speed=speed, baseline=20.0)
 
 
 class Host:
@@ -44,10 +39,14 @@ class Host:
         self.session: LendingSession | None = LendingSession(profile, folders=self.folders, environ={})
         self.view = SweepView()
         self.views: list[SweepView] = []
+        self.notices: list[str] = []
         self.sweep = SessionSweep(lambda: self.session, where=lambda: self.folders)
         self.sweep.sink = self._take
 
     def _take(self, message: Message) -> None:
+        if isinstance(message, Notice):
+            self.notices.append(message.text)
+            return
         assert isinstance(message, SweepReady)
         self.view = message.view
         self.views.append(message.view)
@@ -66,41 +65,23 @@ class Host:
             pytest.fail(f"never came; the last was {self.view}")
 
 
-class Played:
-    """What the sweep does here: two cells, then it waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-        self.problem: LaunchError | None = None
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
+    return played_sweeps(monkeypatch)
 
 
 @pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> Played:
-    """In place of servers."""
-    played = Played()
+def may_end(played: PlayedSweeps) -> asyncio.Event:
+    """What the baseline that closes a sweep waits for."""
+    may_end = asyncio.Event()
 
-    async def check(_sweeper: Sweeper) -> None:
-        if played.problem is not None:
-            raise played.problem
+    async def answer(task: Task) -> Measured:
+        if task.requests > REQUESTS:
+            await may_end.wait()
+        return await half_as_fast_again(task)
 
-    async def run(self: Sweeper, *, number: int | None = None) -> object:
-        await self._begin(fresh=False, number=number)
-        await self._watcher.taken(self)
-        state = "stopped"
-        try:
-            row = self.found.order.grid.fixed[0]
-            await self._take(Cell(CODE, PLAIN), ran(1.0))
-            await self._watcher.turn(self, Cell(CODE, row[1]))
-            await self._take(Cell(CODE, row[1]), ran(1.5))
-            await played.may_end.wait()
-            state = "done"
-        finally:
-            await self._end(state)  # type: ignore[arg-type]
-        return self.found
-
-    monkeypatch.setattr(Sweeper, "check", check)
-    monkeypatch.setattr(Sweeper, "run", run)
-    return played
+    played.answer = answer
+    return may_end
 
 
 @pytest.fixture
@@ -130,7 +111,7 @@ async def host(own: TuningProfile, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         await host.session.aclose()
 
 
-async def test_it_plans_what_runs_and_starts_nothing(host: Host, played: Played) -> None:
+async def test_it_plans_what_runs_and_starts_nothing(host: Host, played: PlayedSweeps) -> None:
     await host.sweep.open()
     assert host.views[0].note == "planning"
     assert host.view.stage is SweepStage.READY
@@ -144,7 +125,9 @@ async def test_it_plans_what_runs_and_starts_nothing(host: Host, played: Played)
     assert host.running.server is None
 
 
-async def test_a_choice_that_cannot_be_swept_says_why_and_can_be_changed(host: Host, played: Played) -> None:
+async def test_a_choice_that_cannot_be_swept_says_why_and_can_be_changed(
+    host: Host, played: PlayedSweeps
+) -> None:
     await host.sweep.open()
     await host.sweep.choose(replace(ONE, modes=("draft-none",)))
     assert "offers no mode draft-none" in host.view.problem
@@ -157,7 +140,7 @@ async def test_a_choice_that_cannot_be_swept_says_why_and_can_be_changed(host: H
     assert host.view.startable
 
 
-async def test_it_borrows_the_device_and_gives_it_back(host: Host, played: Played) -> None:
+async def test_it_borrows_the_device_and_gives_it_back(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
     await host.sweep.start()
@@ -174,7 +157,7 @@ async def test_it_borrows_the_device_and_gives_it_back(host: Host, played: Playe
     await host.sweep.open()
     assert len(host.views) == shown + 1
     await host.sweep.start()
-    played.may_end.set()
+    may_end.set()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
     assert len(host.launched) == 1  # type: ignore[attr-defined]
@@ -184,7 +167,7 @@ async def test_it_borrows_the_device_and_gives_it_back(host: Host, played: Playe
     assert host.view.stage is SweepStage.DONE
 
 
-async def test_stopped_it_goes_on_with_the_same_sweep(host: Host, played: Played) -> None:
+async def test_stopped_it_goes_on_with_the_same_sweep(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
     await host.sweep.start()
@@ -195,14 +178,123 @@ async def test_stopped_it_goes_on_with_the_same_sweep(host: Host, played: Played
     await host.until(lambda v: v.stage is SweepStage.STOPPED)
     await host.running.settled()
     number = host.view.number
-    played.may_end.set()
+    may_end.set()
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     assert host.view.number == number
     assert [sweep.state for sweep in ResultStore.default(host.folders).sweeps()] == ["done"]
 
 
-async def test_one_borrower_does_not_take_the_device_from_another(host: Host, played: Played) -> None:
+async def test_what_begins_after_a_finished_sweep_goes_on_under_its_own_number(
+    host: Host, played: PlayedSweeps
+) -> None:
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.DONE)
+    await host.running.settled()
+    await host.sweep.pick(1)
+    asked = len(played.cells)
+    held = asyncio.Event()
+
+    async def answer(task: Task) -> Measured:
+        if len(played.cells) > asked + 1:
+            held.set()
+            await asyncio.Event().wait()
+        return await half_as_fast_again(task)
+
+    played.answer = answer
+    await host.sweep.start()
+    assert (host.view.number, host.view.done) == (None, 0)
+    await held.wait()
+    host.sweep.stop()
+    await host.until(lambda v: v.stage is SweepStage.STOPPED)
+    await host.running.settled()
+    assert host.view.number == 2
+    played.answer = half_as_fast_again
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.DONE)
+    assert (host.view.number, host.view.done) == (2, 1)
+    assert [sweep.state for sweep in ResultStore.default(host.folders).sweeps()] == ["done", "done"]
+
+
+async def test_a_session_that_was_closed_during_the_check_stays_closed(
+    host: Host, played: PlayedSweeps
+) -> None:
+    await host.sweep.open()
+    played.may_check.clear()
+    starting = asyncio.create_task(host.sweep.start())
+    await host.until(lambda v: v.stage is SweepStage.STARTING)
+    closed, host.session = host.running, None
+    await closed.aclose()
+    played.may_check.set()
+    await starting
+    assert host.view.stage is SweepStage.STOPPED
+    assert host.launched == []  # type: ignore[attr-defined]
+    assert ResultStore.default(host.folders).sweeps() == ()
+
+
+async def test_a_device_that_was_lent_during_the_check_is_not_taken(host: Host, played: PlayedSweeps) -> None:
+    await host.sweep.open()
+    played.may_check.clear()
+    starting = asyncio.create_task(host.sweep.start())
+    await host.until(lambda v: v.stage is SweepStage.STARTING)
+    held = asyncio.Event()
+    loan = host.running.lend(_waiting(held))
+    played.may_check.set()
+    await starting
+    assert host.view.stage is SweepStage.FAILED
+    assert host.view.problem == "the A/B run has the device: stop it first, then sweep"
+    await held.wait()
+    loan.cancel()
+    await asyncio.wait({loan})
+
+
+async def test_nothing_starts_or_is_applied_while_a_kept_sweep_is_read(
+    host: Host, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.DONE)
+    await host.running.settled()
+    may_read, read = asyncio.Event(), sweepwatch.reopened
+
+    async def reopened(*args: object, **kwargs: object) -> object:
+        await may_read.wait()
+        return await read(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sweepwatch, "reopened", reopened)
+    picking = asyncio.create_task(host.sweep.pick(1))
+    await asyncio.sleep(0)
+    with pytest.raises(UsageError, match="no plan yet"):
+        await host.sweep.start()
+    with pytest.raises(UsageError, match="nothing is recommended"):
+        await host.sweep.apply(0)
+    may_read.set()
+    await picking
+    assert (host.view.number, host.view.stage) == (1, SweepStage.DONE)
+    with pytest.raises(StoreError):
+        await host.sweep.pick(9)
+    assert (await host.sweep.apply(0)).startswith("restarting with")
+    await host.running.settled()
+
+
+async def test_what_is_not_kept_is_told_once(
+    host: Host, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("results.sqlite3: the disk is full")
+
+    monkeypatch.setattr(ResultStore, "begin_sweep", full)
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.DONE)
+    assert host.notices == ["this sweep is not kept: results.sqlite3: the disk is full"]
+
+
+async def test_one_borrower_does_not_take_the_device_from_another(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     duel = SessionDuel(
         lambda: host.session, load=_never, where=lambda: host.folders, key_of=lambda _profile: None
@@ -238,7 +330,7 @@ def _waiting(held: asyncio.Event) -> Callable[[], Awaitable[None]]:
     return work
 
 
-async def test_a_newer_command_takes_the_device_back(host: Host, played: Played) -> None:
+async def test_a_newer_command_takes_the_device_back(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
     await host.sweep.start()
@@ -251,7 +343,7 @@ async def test_a_newer_command_takes_the_device_back(host: Host, played: Played)
 
 @pytest.mark.parametrize("stop", [True, False])
 async def test_it_has_stopped_where_it_was_before_it_had_begun(
-    host: Host, played: Played, *, stop: bool
+    host: Host, played: PlayedSweeps, *, stop: bool
 ) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
@@ -264,7 +356,7 @@ async def test_it_has_stopped_where_it_was_before_it_had_begun(
     assert ResultStore.default(host.folders).sweeps() == ()
 
 
-async def test_what_cannot_start_stops_nothing(host: Host, played: Played) -> None:
+async def test_what_cannot_start_stops_nothing(host: Host, played: PlayedSweeps) -> None:
     await host.sweep.open()
     played.problem = LaunchError("the target model /m/t.gguf does not exist: correct the path")
     await host.sweep.start()
@@ -274,7 +366,7 @@ async def test_what_cannot_start_stops_nothing(host: Host, played: Played) -> No
     assert host.launched == []  # type: ignore[attr-defined]
 
 
-async def test_a_start_waits_until_what_would_come_back_runs(host: Host, played: Played) -> None:
+async def test_a_start_waits_until_what_would_come_back_runs(host: Host, played: PlayedSweeps) -> None:
     await host.sweep.open()
 
     class Loading:
@@ -289,12 +381,12 @@ async def test_a_start_waits_until_what_would_come_back_runs(host: Host, played:
     host.running.server = None
 
 
-async def test_the_recommendation_is_staged_and_restarted(host: Host, played: Played) -> None:
+async def test_the_recommendation_is_staged_and_restarted(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
     with pytest.raises(UsageError, match="nothing is recommended"):
         await host.sweep.apply(0)
-    played.may_end.set()
+    may_end.set()
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
@@ -310,10 +402,10 @@ async def test_the_recommendation_is_staged_and_restarted(host: Host, played: Pl
     assert len(host.launched) == count  # type: ignore[attr-defined]
 
 
-async def test_kept_sweeps_are_listed_and_picked(host: Host, played: Played) -> None:
+async def test_kept_sweeps_are_listed_and_picked(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
-    played.may_end.set()
+    may_end.set()
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
@@ -329,10 +421,10 @@ async def test_kept_sweeps_are_listed_and_picked(host: Host, played: Played) -> 
         await host.sweep.pick(9)
 
 
-async def test_another_server_gets_another_plan(host: Host, played: Played) -> None:
+async def test_another_server_gets_another_plan(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     await host.sweep.choose(ONE)
-    played.may_end.set()
+    may_end.set()
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
@@ -343,14 +435,33 @@ async def test_another_server_gets_another_plan(host: Host, played: Played) -> N
     assert host.view.model == "/m/other.gguf"
 
 
-async def test_a_foreign_server_gets_the_command_line_and_no_request(played: Played) -> None:
+@pytest.mark.parametrize(
+    "traffic", [{"concurrency": 8}, {"depth": 99}, {"max_tokens": 17}, {"ignore_eos": True}], ids=str
+)
+async def test_other_traffic_gets_another_plan(
+    host: Host, played: PlayedSweeps, traffic: dict[str, int]
+) -> None:
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    await host.sweep.start()
+    await host.until(lambda v: v.stage is SweepStage.DONE)
+    await host.running.settled()
+    host.running.apply_now(lambda p: p.with_traffic(workload="prose"))
+    await host.sweep.open()
+    assert host.view.stage is SweepStage.DONE
+    host.running.apply_now(lambda p: p.with_traffic(**traffic))
+    await host.sweep.open()
+    assert host.view.stage is SweepStage.READY
+
+
+async def test_a_foreign_server_gets_the_command_line_and_no_request(played: PlayedSweeps) -> None:
     async with ScriptedServer(Script(k=4)) as server:
         host = Host(TuningProfile(server=ServerSettings(url=server.url)))
         host.running.open(traffic=False)
         await host.running.settled()
         await host.sweep.open()
         assert host.view.command == "spectui sweep PROFILE --workload code"
-        with pytest.raises(UsageError, match="never restarts this server"):
+        with pytest.raises(UsageError, match="needs a profile that starts this model"):
             await host.sweep.start()
         assert all(method == "GET" for method, _ in server.asked())
         await host.running.aclose()

@@ -15,7 +15,8 @@ from textual.reactive import var
 from textual.screen import Screen
 
 from spectui.core.snapshot import Snapshot
-from spectui.core.sweepview import DRAFT_LENGTHS, KeptSweep, SweepChoice, SweepStage, SweepView
+from spectui.core.sweepaxes import DRAFT_LENGTHS
+from spectui.core.sweepview import KeptSweep, SweepChoice, SweepStage, SweepView
 from spectui.tui import steps
 from spectui.tui.controller import Controller
 from spectui.tui.keys import SWEEP

@@ -24,7 +24,9 @@ _BADGES: Final = {
     SweepStage.FAILED: "badge-bad",
 }
 _IDLE: Final = "Measures where the best setting may hide, and predicts the rest. Every cell is kept."
-_FOREIGN: Final = "spectui did not start this server and never restarts it, so it cannot be swept from here."
+_FOREIGN: Final = (
+    "spectui did not start this server and never restarts it: a sweep needs a profile that starts this model."
+)
 _LABEL: Final = 12
 
 
@@ -172,6 +174,7 @@ class SweepVerdict(SweepPanel):
         ink = "strong" if sweep.finished or sweep.problem else "text"
         lines: list[Line] = [(Span(badge, style), Span(first[0][lead - 1 :], ink))]
         lines += [(Span(line, ink),) for line in first[1:]]
+        lines += [(Span(line, "warn"),) for line in wrap(shown(sweep.unkept), width)] if sweep.unkept else []
         for text in said[1:]:
             lines += [(Span(line, "text"),) for line in wrap(text, width, indent="  ")]
         after = wrap(_next(sweep, self.front), width)
@@ -224,7 +227,7 @@ def _said(sweep: SweepView, front: int) -> tuple[str, ...]:
         return (_FOREIGN,)
     best = sweep.maps[front] if front < len(sweep.maps) else None
     so_far = shown(best.said) if best is not None else ""
-    if best is not None and best.drift is not None and abs(best.drift - 1) > 0.1:
+    if best is not None and best.drift is not None and best.drifted:
         so_far += f" (the machine drifted by {best.drift - 1:+.0%}: not sure)"
     if sweep.finished:
         return (so_far,)
@@ -239,7 +242,8 @@ def _next(sweep: SweepView, front: int) -> str:
     if sweep.busy:
         held = sweep.stage in {SweepStage.PAUSED, SweepStage.PAUSING}
         what = "space goes on" if held else "space pauses"
-        return f"{what}, s stops and keeps what is known; the dashboard's server comes back afterwards"
+        stops = "s stops" if sweep.unkept and sweep.number is None else "s stops and keeps what is known"
+        return f"{what}, {stops}; the dashboard's server comes back afterwards"
     if sweep.finished and sweep.number is not None:
         best = sweep.maps[front].best if front < len(sweep.maps) else None
         apply = "enter restarts with it; " if best is not None and not sweep.command else ""
@@ -249,5 +253,6 @@ def _next(sweep: SweepView, front: int) -> str:
         return f"use: {shown(sweep.command)}"
     if sweep.plan is None:
         return ""
-    starts = "goes on where it was" if sweep.stage is SweepStage.STOPPED else "starts"
+    begun = sweep.stage is SweepStage.STOPPED and sweep.number is not None
+    starts = "goes on where it was" if begun else "starts"
     return f"space {starts}: the dashboard's server stops first and comes back afterwards"

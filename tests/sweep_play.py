@@ -1,0 +1,88 @@
+"""Sweeps whose servers the test plays: only a server's life and what a cell yields are not real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import pytest
+
+from spectui.core.profile import TuningProfile
+from spectui.core.segment import SpeedEstimate
+from spectui.core.snapshot import Estimate
+from spectui.core.sweepplan import PLAIN, Cell
+from spectui.core.sweepsteps import Task
+from spectui.errors import SpectuiError
+from spectui.lab import sweep
+from spectui.lab.launcher import Launcher
+from spectui.lab.probe import ProbeResult
+from spectui.lab.sweep import Sweeper
+from spectui.lab.sweepfiles import Measured
+
+Answer: TypeAlias = Callable[[Task], Awaitable[Measured]]
+
+
+def ran(value: float, *, requests: int = 10, **more: Any) -> Measured:
+    """A run so many times as fast as 20 tokens per second."""
+    speed = SpeedEstimate(per_stream=Estimate(value=20 * value), streams=1.0, relative_error=0.01)
+    return Measured(requests=requests, speed=speed, baseline=20.0, **more)
+
+
+async def half_as_fast_again(task: Task) -> Measured:
+    """Every setting, over the baseline."""
+    return ran(1.0 if task.cell.setting == PLAIN else 1.5, requests=task.requests)
+
+
+class PlayedSweeps:
+    """What stands in for servers, and which cells were asked of them."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = half_as_fast_again
+        """What a cell yields; it may wait, or raise as a server would."""
+        self.may_check = asyncio.Event()
+        self.may_check.set()
+        self.problem: SpectuiError | None = None
+        """Why no setting can be planned."""
+        self.cells: list[Cell] = []
+
+
+class _Server:
+    speculating, failures = True, ()
+
+    def __init__(self, plan: object) -> None:
+        self.plan = plan
+
+    async def start(self) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+    async def explain(self, error: SpectuiError) -> SpectuiError:
+        return error
+
+
+def played_sweeps(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
+    """Play the servers of every sweep."""
+    played = PlayedSweeps()
+
+    async def plan(_launcher: Launcher, profile: TuningProfile) -> object:
+        await played.may_check.wait()
+        if played.problem is not None:
+            raise played.problem
+        return SimpleNamespace(profile=profile, command="llama-server")
+
+    async def probe(_sweeper: Sweeper, _server: object) -> ProbeResult:
+        return ProbeResult()
+
+    async def cell(sweeper: Sweeper, _server: object, task: Task, _probed: ProbeResult) -> None:
+        played.cells.append(task.cell)
+        await sweeper._take(task.cell, await played.answer(task))
+
+    monkeypatch.setattr(sweep, "LaunchedServer", _Server)
+    monkeypatch.setattr(Launcher, "plan", plan)
+    monkeypatch.setattr(Sweeper, "_probe", probe)
+    monkeypatch.setattr(Sweeper, "_cell", cell)
+    return played
