@@ -15,6 +15,7 @@ from spectui.core.profile import BaselineSettings, TuningProfile
 from spectui.core.snapshot import DraftOption, Snapshot
 from spectui.core.strip import session_label
 from spectui.errors import SpectuiError
+from spectui.lab.neighbours import Neighbours
 from spectui.tui.beginnings import beginning, building, failed
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.duel import SessionDuel
@@ -53,8 +54,10 @@ class SessionController:
         self._opening_lock = asyncio.Lock()
         self._closing = False
         self._in_front = True
-        self._devices: tuple[str, ...] = ()
-        """Of its last server: while an A/B run has them there is none."""
+        self.devices: tuple[str, ...] = ()
+        """Of its last server: while an A/B run or a sweep has them there is none."""
+        self.neighbours = Neighbours()
+        """What whoever sees all sessions tells of the others."""
         self.duel = SessionDuel(
             lambda: self._session,
             load=self.load_profile,
@@ -92,7 +95,7 @@ class SessionController:
     @property
     def borrowed(self) -> tuple[str, ...]:
         """Devices that its A/B run or its sweep has now."""
-        return self._devices if self._session is not None and self._session.lent_to else ()
+        return self.devices if self._session is not None and self._session.lent_to else ()
 
     @property
     def empty(self) -> bool:
@@ -291,6 +294,7 @@ class SessionController:
                 api_key=self._key_of(profile),
                 log_file=self._opening.log_file(self._where()),
                 on_notice=lambda text: self._notice(text, warning=True),
+                neighbours=self.neighbours,
             )
             self._session = session
             self._reader = SnapshotReader(session, PreviewKeeper(session.launcher))
@@ -306,6 +310,7 @@ class SessionController:
             self._ticker.cancel()
             await asyncio.wait({self._ticker})
             self._ticker = None
+        self.devices = ()
         if reader is not None:
             await reader.aclose()
         if session is not None:
@@ -328,7 +333,7 @@ class SessionController:
         if self._reader is None:
             return
         snapshot = self._reader.read() if self._in_front else self._reader.glance()
-        self._devices = snapshot.server.devices or self._devices
+        self.devices = snapshot.server.devices or self.devices
         if snapshot is not self._shown:
             self._shown = snapshot
             self._sink(SnapshotReady(snapshot))

@@ -87,6 +87,7 @@ class SessionDuel:
             raise UsageError(f"{session.lent_to} has the device: stop it first, then compare")
         if session.unsettled:
             raise UsageError("the server is starting, or its baseline is measured: compare when that is done")
+        session.neighbours.require_quiet()
         keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
         duel = Duel(
             view,

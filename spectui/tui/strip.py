@@ -15,12 +15,12 @@ from typing import Final
 from textual.message import Message
 
 from spectui.core.snapshot import Snapshot, StripView
-from spectui.core.strip import MAX_SESSIONS, mark_of, shared_devices
+from spectui.core.strip import MAX_SESSIONS, disturbing, mark_of, shared_devices
 from spectui.errors import UsageError
 from spectui.tui.bridge import SessionController
 from spectui.tui.controller import Sink
 from spectui.tui.front import FrontCommands
-from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.messages import DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.opening import Opening
 
 _ALONE: Final = StripView()
@@ -160,7 +160,10 @@ class StripController(FrontCommands):
         if isinstance(message, SnapshotReady):
             place.seen = message.snapshot
             self._show()
-        elif place is self._front:
+            return
+        if isinstance(message, SweepReady):
+            self._tell_neighbours(self._view)
+        if place is self._front:
             self._sink(message)
         elif isinstance(message, Notice):
             open_still = place in self._places
@@ -170,10 +173,20 @@ class StripController(FrontCommands):
     def _show(self) -> None:
         """The session in front beside the marks of all, where either changed."""
         view = self._marks() if len(self._places) > 1 else _ALONE
+        self._tell_neighbours(view)
         if view == self._view and self._front.seen is self._shown:
             return
         self._view, self._shown = view, self._front.seen
         self._sink(SnapshotReady(self._shown if view is _ALONE else replace(self._shown, strip=view)))
+
+    def _tell_neighbours(self, view: StripView) -> None:
+        """Each session of what the others do on its device, and of the sweeps that they run."""
+        sweeps = [place.control.sweep.running for place in self._places]
+        for index, place in enumerate(self._places):
+            others = {number for other, number in enumerate(sweeps) if other != index and number is not None}
+            place.control.neighbours.tell(
+                disturbing(view.marks, index + 1, place.control.devices), frozenset(others)
+            )
 
     def _marks(self) -> StripView:
         marks = tuple(

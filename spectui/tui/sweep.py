@@ -41,6 +41,11 @@ class SessionSweep:
         self._sweep: WatchedSweep | None = None
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def running(self) -> int | None:
+        """Number of the sweep that goes on; None while none does, or it has no number."""
+        return self._view.number if self._view is not None and self._view.busy else None
+
     async def open(self) -> None:
         """Show the sweep that there is; plan one where there is none, or it is of another server."""
         profile, view = self._profile(), self._view
@@ -69,6 +74,9 @@ class SessionSweep:
         if number is None:
             await self._plan(None)
             return
+        session = self._session()
+        if session is not None:
+            session.neighbours.require_free(number)
         results, baselines = self._stores()
         view = replace(self._view or SweepView(), command="")
         draft = await reopened(number, view, results=results, baselines=baselines)
@@ -96,6 +104,8 @@ class SessionSweep:
             raise UsageError(f"{session.lent_to} has the device: stop it first, then sweep")
         if session.unsettled:
             raise UsageError("the server is starting, or its baseline is measured: sweep when that is done")
+        session.neighbours.require_free(view.number)
+        session.neighbours.require_quiet()
         results, baselines = self._stores()
         sweep = WatchedSweep(
             replace(draft, view=view),
@@ -215,11 +225,12 @@ class SessionSweep:
             raise UsageError(_BUSY)
 
     def _stores(self) -> tuple[ResultStore, BaselineStore]:
-        from spectui.store.baselines import BaselineStore  # noqa: PLC0415
-        from spectui.store.results import ResultStore  # noqa: PLC0415
+        from spectui.lab.neighbours import Neighbours  # noqa: PLC0415
+        from spectui.lab.sharing import FreeSweeps, QuietBaselines  # noqa: PLC0415
 
-        folders = self._where()
-        return ResultStore.default(folders), BaselineStore.default(folders)
+        session, folders = self._session(), self._where()
+        neighbours = session.neighbours if session is not None else Neighbours()
+        return FreeSweeps(folders, neighbours), QuietBaselines(folders, neighbours)
 
     async def _run(self, sweep: WatchedSweep) -> None:
         from spectui.core.sweepview import SweepStage  # noqa: PLC0415
