@@ -303,7 +303,8 @@ def _dashboard(*openings: Mapping[str, Any], welcome: bool = False) -> None:
     from spectui.tui.strip import StripController  # noqa: PLC0415
 
     given: dict[str, Any] = {"environ": dict(os.environ), "api_key": os.environ.get(KEY_VARIABLE)}
-    app = SpectuiApp(StripController(*(Opening(**{**given, **one}) for one in openings)), welcome=welcome)
+    sessions = [Opening(**{**given, **one}) for one in openings]
+    app = SpectuiApp(StripController(*sessions, api_key=given["api_key"]), welcome=welcome)
     app.run()
     if app.return_code:
         sys.exit(app.return_code)

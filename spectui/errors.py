@@ -4,6 +4,8 @@
       UsageError          input on the command line that cannot be used
       ProfileError        a profile that cannot be read, checked or saved
       StoreError          results that cannot be read or kept
+        StoreBusy         another program keeps the file busy
+        RecordError       one run or sweep that cannot be kept
       PromptsError        a prompt file that gives no usable prompt
       ModelFileError      a model file that is missing or unreadable
       BinaryError         no usable llama-server binary
@@ -36,6 +38,14 @@ class ProfileError(SpectuiError):
 
 class StoreError(SpectuiError):
     """Results that cannot be read or kept: a file that is damaged, newer, busy or write-protected."""
+
+
+class StoreBusy(StoreError):  # noqa: N818
+    """Another program keeps the file busy; the next change may succeed."""
+
+
+class RecordError(StoreError):
+    """One run or sweep that holds what cannot be kept, or was pruned meanwhile; the others can be kept."""
 
 
 class PromptsError(SpectuiError):

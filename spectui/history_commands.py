@@ -113,11 +113,12 @@ def export(*, kind: str, **wanted: Any) -> None:
 @click.option("--older-than", type=Age(), help="Remove what began longer ago, such as 90d.")
 @JSON_OPTION
 def prune(*, keep: int | None, older_than: float | None, as_json: bool) -> None:
-    """Remove old runs and sweeps for good."""
+    """Remove old runs and sweeps for good, but none that began within a day and has not ended."""
     if keep is None and older_than is None:
         raise UsageError("say what goes: --keep N, --older-than AGE such as 90d, or both")
-    before = None if older_than is None else time.time() - older_than
-    runs, sweeps = _store().prune(keep=keep, before=before)
+    now = time.time()
+    before = None if older_than is None else now - older_than
+    runs, sweeps = _store().prune(at=now, keep=keep, before=before)
     removed = {"removed": {"runs": runs, "sweeps": sweeps}}
     print_result(removed, as_json=as_json, table=_removal)
 

@@ -138,6 +138,11 @@ def test_pruning_says_what_went(run: Runner, kept: ResultStore) -> None:
     assert [r.id for r in kept.runs()] == [3]
 
 
+def test_pruning_spares_a_run_that_goes_on(run: Runner, kept: ResultStore) -> None:
+    assert run("prune", "--keep", "0") == (0, "removed 2 runs and 0 sweeps\n", "")
+    assert [(r.id, r.ended_at) for r in kept.runs()] == [(3, None)]
+
+
 def test_nothing_kept_is_no_error_and_makes_no_file(run: Runner, file: Path) -> None:
     assert run.json() == {"runs": []}
     assert run("prune", "--keep", "0") == (0, "removed 0 runs and 0 sweeps\n", "")

@@ -325,7 +325,7 @@ class SessionMark:
     """Mean of the current segment; the live reading before there is one."""
     outcome: Outcome = Outcome.UNKNOWN
     sending: bool = False
-    """Whether its traffic, baseline or A/B run loads the device now."""
+    """Whether its traffic, baseline, A/B run or sweep loads the device now."""
     devices: tuple[str, ...] = ()
     """As in ServerView."""
 

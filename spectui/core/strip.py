@@ -1,6 +1,6 @@
-"""The strip of sessions: an instant of each -> its mark, and which of our own servers share a device.
+"""The strip of sessions: an instant of each -> its mark, and which of our own servers share or disturb a device.
 
-Apart from the snapshot, which only holds the result, and from the screen, so that both rules are tested by value.
+Apart from the snapshot, which only holds the result, and from the screen, so that the rules are tested by value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SESSIONS: Final = 9
 def mark_of(
     instant: Snapshot, *, number: int, label: str, front: bool, borrowed: tuple[str, ...] = ()
 ) -> SessionMark:
-    """The mark of a session. borrowed: devices that its A/B run has while the session's server is down."""
+    """The mark of a session. borrowed: devices that its A/B run or sweep has while the session's server is down."""
     server, bet = instant.server, instant.bet
     speed = bet.tokens_per_second if bet.tokens_per_second is not None else bet.live_tokens_per_second
     return SessionMark(
@@ -49,11 +49,35 @@ def shared_devices(marks: Sequence[SessionMark]) -> tuple[SharedDevice, ...]:
 
 def sharing_sentence(shared: SharedDevice) -> str:
     """What that means for the reader."""
-    *most, last = map(str, shared.numbers)
-    who = f"{', '.join(most)} and {last} share {shared.device}"
+    who = f"{_listed(shared.numbers)} share {shared.device}"
     if shared.disturbed:
         return f"{who}: their speeds disturb each other"
     return f"{who}: send to one at a time, or their speeds disturb each other"
+
+
+def disturbing(marks: Sequence[SessionMark], number: int, devices: Sequence[str]) -> str:
+    """Who computes on one of these devices beside the session of that number, and how to end it; empty for nobody.
+
+    devices: what that session computes on, or did last.
+    """
+    for device in devices:
+        others = tuple(
+            mark.number
+            for mark in marks
+            if mark.number != number and mark.owned and mark.sending and device in mark.devices
+        )
+        if others:
+            who = (
+                f"session {others[0]} computes" if len(others) == 1 else f"sessions {_listed(others)} compute"
+            )
+            end = ", ".join(f"{other} and space" for other in others)
+            return f"{who} on {device} too, which spoils what is measured here: stop that first ({end})"
+    return ""
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def session_label(name: str | None, url: str | None) -> str:

@@ -32,6 +32,7 @@ class LendingSession(Session):
             raise UsageError(f"{self.lent_to} has the device: stop it first, then {then}")
         if self.unsettled:
             raise UsageError(f"the server is starting, or its baseline is measured: {then} when that is done")
+        self.neighbours.require_quiet()
 
     def lend(self, work: Work, *, to: str = "the A/B run") -> asyncio.Task[None]:
         """End our own server, or only the traffic on another's; run `work`; go on with what ran.

@@ -18,6 +18,7 @@ from spectui.errors import SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
+from spectui.lab.neighbours import Neighbours
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.probe import probe as run_probe
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
@@ -27,7 +28,10 @@ from spectui.store.baselines import BaselineKey, BaselineStore
 
 
 class PlainSpeed:
-    """on_token is told of tokens as they arrive, on_note what is going on in a few words."""
+    """on_token is told of tokens as they arrive, on_note what is going on in a few words.
+
+    neighbours: asked whether what is measured on a server of ours is its own speed.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class PlainSpeed:
         on_token: Callable[[int, float], None],
         on_begin: Callable[[float], None],
         on_note: Callable[[str], None],
+        neighbours: Neighbours,
     ) -> None:
         self._launcher = launcher
         self._store = store
@@ -45,6 +50,7 @@ class PlainSpeed:
         self._on_token = on_token
         self._on_begin = on_begin
         self._on_note = on_note
+        self._neighbours = neighbours
         self._measured_here: set[BaselineKey] = set()
         self._second: dict[tuple[object, ...], Plain] = {}
         """What second servers gave, by the conditions."""
@@ -77,14 +83,19 @@ class PlainSpeed:
         return "the second server was measured under other conditions (workload, temperature or requests at once)"
 
     async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Plain:
-        """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing."""
+        """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing.
+
+        Raises UsageError where the server speculates all the same, or a neighbour disturbs the measurement.
+        """
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
         if server.speculating:
             raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
+        self._neighbours.require_quiet()
         speed, measured = await self._on(server, workload, plan.profile)
         probed = await self._probe_if_possible(server, plan.profile)
+        self._neighbours.require_undisturbed()
         plain = Plain(speed, "measured", probed.v, probed.error)
         key = baseline.key_for(plan, workload)
         self._measured_here.add(key)

@@ -1,7 +1,8 @@
 """Keeps what is measured while it is measured: a run from its first request on, again with each, and when it ends.
 
 Apart from the measuring, which it must never stop: a store that cannot be used is said once, and from then on
-nothing is kept. Writing happens off the event loop, since the disk may be slow while answers stream in.
+nothing is kept; a busy one is tried again with the next request, and a run that cannot be kept costs no other.
+Writing happens off the event loop, since the disk may be slow while answers stream in.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +18,7 @@ from typing import TypeVar
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import BetView
-from spectui.errors import SpectuiError, StoreError
+from spectui.errors import RecordError, SpectuiError, StoreBusy, StoreError
 from spectui.lab.machine import this_machine
 from spectui.lab.server import LaunchedServer, Server
 from spectui.store.baselines import FileIdentity
@@ -41,9 +42,10 @@ class Recorder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._say = say
+        self.say = say
         self.clock = clock
         self._machine: Machine | None = None
+        self._busy = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(
@@ -81,18 +83,30 @@ class Recorder:
             await asyncio.wait(set(self._tasks))
 
     async def kept(self, change: Callable[[ResultStore], _T]) -> _T | None:
-        """What the store says to a change; after a failure nothing is kept any more, so that it is said once."""
+        """What the store says to a change; None where it was not made.
+
+        What keeps every run from being kept is said once. Raises RecordError for what concerns one run alone.
+        """
         store = self._store
         if store is None:
             return None
         try:
-            return await asyncio.to_thread(change, store)
+            answer = await asyncio.to_thread(change, store)
+        except RecordError:
+            raise
+        except StoreBusy as error:
+            if not self._busy:
+                self._busy = True
+                self.say(f"results are not kept for now: {error}")
+            return None
         except StoreError as error:
             # Another run may have failed meanwhile, and said so.
             if self._store is not None:
                 self._store = None
-                self._say(f"results are not kept: {error}")
+                self.say(f"results are not kept: {error}")
             return None
+        self._busy = False
+        return answer
 
     def _conditions(self, server: Server, profile: TuningProfile) -> RunConditions:
         found = RunConditions(profile=profile, build=server.build)
@@ -131,6 +145,7 @@ class RunRecord:
         self._started_at = recorder.clock()
         self._run: int | None = None
         self._due = False
+        self._refused = False
         self._writer: asyncio.Task[None] | None = None
 
     def update(self) -> None:
@@ -160,13 +175,14 @@ class RunRecord:
             await self._keep(summary)
         run, at = self._run, self._recorder.clock()
         if run is not None:
-            await self._recorder.kept(lambda store: store.end_run(run, summary, at=at, failure=failure))
+            await self._kept(lambda store: store.end_run(run, summary, at=at, failure=failure))
 
     async def _drop(self) -> None:
         await self._written()
         run = self._run
         if run is not None:
-            await self._recorder.kept(lambda store: store.remove_run(run))
+            with suppress(RecordError):
+                await self._recorder.kept(lambda store: store.remove_run(run))
 
     async def _written(self) -> None:
         if self._writer is not None:
@@ -175,9 +191,19 @@ class RunRecord:
     async def _keep(self, summary: RunSummary) -> None:
         run = self._run
         if run is not None:
-            await self._recorder.kept(lambda store: store.update_run(run, summary))
+            await self._kept(lambda store: store.update_run(run, summary))
         elif summary.requests:
-            self._run = await self._recorder.kept(lambda store: self._begun(store, summary))
+            self._run = await self._kept(lambda store: self._begun(store, summary))
+
+    async def _kept(self, change: Callable[[ResultStore], _T]) -> _T | None:
+        """As the recorder's; what concerns this run alone is said once, and the next change may succeed."""
+        try:
+            return await self._recorder.kept(change)
+        except RecordError as error:
+            if not self._refused:
+                self._refused = True
+                self._recorder.say(f"this run is not kept: {error}")
+            return None
 
     def _begun(self, store: ResultStore, summary: RunSummary) -> int:
         return store.begin_run(self._conditions(), summary, at=self._started_at, source=self._source)

@@ -22,6 +22,7 @@ from spectui.lab import baseline
 from spectui.lab.gauge import Gauge
 from spectui.lab.idle import IdleWork
 from spectui.lab.launcher import Launcher
+from spectui.lab.neighbours import Neighbours
 from spectui.lab.operations import Operations
 from spectui.lab.plain import PlainSpeed
 from spectui.lab.probe import ProbeResult
@@ -52,7 +53,9 @@ class Session:
         clock: Callable[[], float] = time.perf_counter,
         log_file: Path | None = None,
         on_notice: Callable[[str], None] = lambda _text: None,
+        neighbours: Neighbours | None = None,
     ) -> None:
+        self.neighbours = neighbours or Neighbours()
         self.environ = dict(os.environ if environ is None else environ)
         self.launcher = launcher or Launcher(environ=self.environ)
         self.staging = Staging(profile)
@@ -73,6 +76,7 @@ class Session:
             on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
             on_begin=self.gauge.decoding_begins,
             on_note=self._say,
+            neighbours=self.neighbours,
         )
         self._log_file = log_file
         self._operations = Operations(self.troubles.take)
@@ -298,18 +302,22 @@ class Session:
             await self._measure_and_launch(profile)
 
     async def _measure_and_launch(self, profile: TuningProfile) -> None:
-        """Measure the plain speed, and start `profile` whatever came of it.
+        """Measure the plain speed, and start `profile` whatever came of it; what ran on all the time runs on.
 
         A profile that cannot be started needs no baseline.
         """
         await self.launcher.plan(profile)
         problem: SpectuiError | None = None
         try:
+            self.neighbours.require_quiet()
             await self._measure_plain(profile)
         except SpectuiError as error:
             problem = error
         self._measuring, self.note = False, ""
-        await self._launch(profile)
+        if self.server is None or not self.server.alive:
+            await self._launch(profile)
+        else:
+            await self._resume()
         if problem is not None:
             self.troubles.no_baseline(problem)
 

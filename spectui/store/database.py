@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.errors import StoreError
+from spectui.errors import StoreBusy, StoreError
 from spectui.store.paths import make_folder
 
 _APPLICATION: Final = 0x53706543
@@ -38,7 +38,7 @@ Step = tuple[str, ...]
 
 
 class Database:
-    """Every method raises StoreError, one line, when the file cannot be used.
+    """Every method raises StoreError, one line, when the file cannot be used; StoreBusy when only not now.
 
     Nothing is created before something is written. steps: the schema; its version is their number. An older file
     is brought to it after a copy was put beside it, a newer one is refused. patience: seconds.
@@ -159,8 +159,8 @@ class Database:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
             if code in _BUSY:
-                text = f"{self.path}: another program keeps it busy; try again"
-            elif code in _SURROUNDINGS:
+                raise StoreBusy(f"{self.path}: another program keeps it busy; try again") from error
+            if code in _SURROUNDINGS:
                 text = (
                     f"{self.path}: the file cannot be read or written ({error});"
                     " check the rights on the file and its folder, and the space on the disk"

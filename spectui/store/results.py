@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.errors import StoreError
+from spectui.errors import RecordError, StoreError
 from spectui.store.database import PATIENCE, Database, Step
 from spectui.store.paths import Folders
 from spectui.store.records import (
@@ -58,11 +58,14 @@ STEPS: Final[tuple[Step, ...]] = (
     ("ALTER TABLE run ADD COLUMN source TEXT NOT NULL DEFAULT 'measure'",),
 )
 """Statements that lead from one version of the schema to the next; the first make version 1 of an empty file."""
+_MAY_GO_ON: Final = 86_400.0
+"""Seconds after its beginning in which what has not ended counts as going on, and not as left by a crash."""
 
 
 class ResultStore:
     """The results of this user. Every method raises StoreError, one line, when the file cannot be used.
 
+    What changes a run or a sweep raises RecordError when that one cannot be kept, or is not there any more.
     Nothing is created before something is kept. steps and patience are those of `database.Database`.
     """
 
@@ -204,10 +207,11 @@ class ResultStore:
             self._sweep_of(row) for row in self._database.rows("SELECT * FROM sweep ORDER BY id DESC")
         )
 
-    def prune(self, *, keep: int | None = None, before: float | None = None) -> tuple[int, int]:
+    def prune(self, *, at: float, keep: int | None = None, before: float | None = None) -> tuple[int, int]:
         """Remove all but the newest `keep` runs and sweeps, and what started before that time (since 1970).
 
-        Returns how many runs and sweeps went. The space is given back.
+        at: now. What has not ended and began less than a day before is spared: it may still go on. Returns how
+        many runs and sweeps went. The space is given back.
         """
         if not self._database.exists():
             return 0, 0
@@ -215,9 +219,10 @@ class ResultStore:
         with self._database.transaction() as db:
             for table in ("run", "sweep"):
                 removed = db.execute(
-                    f"DELETE FROM {table} WHERE started_at < :before OR id NOT IN"  # noqa: S608  from above
-                    f" (SELECT id FROM {table} ORDER BY started_at DESC, id DESC LIMIT :keep)",
-                    {"before": before, "keep": -1 if keep is None else keep},
+                    f"DELETE FROM {table} WHERE (started_at < :before OR id NOT IN"  # noqa: S608  from above
+                    f" (SELECT id FROM {table} ORDER BY started_at DESC, id DESC LIMIT :keep))"
+                    " AND (ended_at NOT NULL OR started_at <= :stale)",
+                    {"before": before, "keep": -1 if keep is None else keep, "stale": at - _MAY_GO_ON},
                 )
                 gone.append(removed.rowcount)
         return gone[0], gone[1]
@@ -251,12 +256,12 @@ class ResultStore:
             _adapters()[kind].validate_json(text)
         except ValueError as error:
             reason = plain_line(str(error).splitlines()[0], 100)
-            raise StoreError(f"{self._database.path}: this result cannot be kept: {reason}") from error
+            raise RecordError(f"{self._database.path}: this result cannot be kept: {reason}") from error
         return text
 
     def _require(self, changed: sqlite3.Cursor, what: str, number: int) -> None:
         if changed.rowcount != 1:
-            raise StoreError(f"{self._database.path}: holds no {what} {number} any more; it was pruned")
+            raise RecordError(f"{self._database.path}: holds no {what} {number} any more; it was pruned")
 
 
 def _number(made: sqlite3.Cursor) -> int:

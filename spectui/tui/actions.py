@@ -225,9 +225,7 @@ class ActionScreen(Screen[None]):
 
     def _close_session(self, *, yes: bool) -> None:
         if yes:
-            self.app.run_worker(
-                self._controller.close_session(), name="close session", group="close", exit_on_error=False
-            )
+            self._run(self._controller.close_session(), "close session")
 
     # Settings.
 
@@ -361,10 +359,11 @@ class ActionScreen(Screen[None]):
 
     def _load(self, name: str | None) -> None:
         if name is not None:
-            self._run(self._controller.load_profile(name), "load profile")
+            self._run(self._controller.load_profile(name), "load profile", exclusive=True)
 
-    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self.app.run_worker(work, name=name, group="profile", exclusive=True, exit_on_error=False)
+    def _run(self, work: Coroutine[Any, Any, None], name: str, *, exclusive: bool = False) -> None:
+        """exclusive: a newer one of that name takes the place of one that has not begun to change anything."""
+        self.app.run_worker(work, name=name, group=name, exclusive=exclusive, exit_on_error=False)
 
     def _say(self, text: str, severity: Severity = "information") -> None:
         self.notify(shown(text), severity=severity, markup=False)

@@ -11,16 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from spectui.core.profile import BaselineSettings, ServerSettings, TuningProfile
-from spectui.core.snapshot import DraftOption, ServerState, ServerView, SettingsView, Snapshot
+from spectui.core.profile import BaselineSettings, TuningProfile
+from spectui.core.snapshot import DraftOption, Snapshot
 from spectui.core.strip import session_label
-from spectui.core.verdict import Verdict
 from spectui.errors import SpectuiError
+from spectui.lab.neighbours import Neighbours
+from spectui.tui.beginnings import beginning, building, failed
 from spectui.tui.controller import ProfileChange, ProfileOption, Sink
 from spectui.tui.duel import SessionDuel
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
 from spectui.tui.opening import Opening
 from spectui.tui.runs import StoredRuns
+from spectui.tui.saved import SavedProfiles
 from spectui.tui.sweep import SessionSweep
 
 if TYPE_CHECKING:
@@ -46,25 +48,31 @@ class SessionController:
         self._monitor: MachineMonitor | None = None
         self._shown: Snapshot | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._openings: set[asyncio.Task[None]] = set()
+        """Never cancelled: each ends one session and begins the next."""
         self._ticker: asyncio.Task[None] | None = None
         self._opening_lock = asyncio.Lock()
         self._closing = False
         self._in_front = True
-        self._devices: tuple[str, ...] = ()
-        """Of its last server: while an A/B run has them there is none."""
+        self.devices: tuple[str, ...] = ()
+        """Of its last server: while an A/B run or a sweep has them there is none."""
+        self.neighbours = Neighbours()
+        """What whoever sees all sessions tells of the others."""
         self.duel = SessionDuel(
             lambda: self._session,
             load=self.load_profile,
             where=self._where,
-            key_of=self._opening.key_of,
+            key_of=self._key_of,
         )
         self.sweep = SessionSweep(lambda: self._session, where=self._where)
         self.runs = StoredRuns(self._where)
+        self._saved = SavedProfiles(self._where)
 
     def start(self, sink: Sink) -> None:
         """Open what was asked for and begin to report."""
         self._sink = self.duel.sink = self.sweep.sink = sink
-        self._show_opening()
+        if self._opening.profile is not None or self._opening.demo:
+            sink(SnapshotReady(beginning(self._opening)))
         self._spawn(self._begin())
 
     async def shutdown(self) -> None:
@@ -87,7 +95,7 @@ class SessionController:
     @property
     def borrowed(self) -> tuple[str, ...]:
         """Devices that its A/B run or its sweep has now."""
-        return self._devices if self._session is not None and self._session.lent_to else ()
+        return self.devices if self._session is not None and self._session.lent_to else ()
 
     @property
     def empty(self) -> bool:
@@ -157,7 +165,7 @@ class SessionController:
 
     def restart(self) -> None:
         """Restart with the staged settings; what could not even be opened is tried again."""
-        if self._session is None:
+        if self._session is None and not self._opening_lock.locked():
             self._spawn(self._begin())
         self._command(lambda session: session.restart())
 
@@ -186,20 +194,13 @@ class SessionController:
 
     async def list_profiles(self) -> tuple[ProfileOption, ...]:
         """Saved profiles, then shipped ones."""
-        from spectui.store.profiles import list_profiles  # noqa: PLC0415
-
-        entries = await asyncio.to_thread(list_profiles, self._where())
-        return tuple(
-            ProfileOption(name=e.name, description=e.description, problem=e.problem or "") for e in entries
-        )
+        return await self._saved.options()
 
     async def save_profile(self, name: str) -> str:
         """Save the staged profile; returns the file's path."""
-        from spectui.store import profiles  # noqa: PLC0415
-
         if self._session is None:
             raise SpectuiError("nothing runs yet, so there is nothing to save")
-        saved = await asyncio.to_thread(profiles.save, self._session.staging.staged, name, self._where())
+        saved = await self._saved.save(self._session.staging.staged, name)
         await self._remember(name)
         if self._reader is not None:
             self._reader.profile_name = saved.name
@@ -207,18 +208,14 @@ class SessionController:
 
     async def load_profile(self, name: str) -> None:
         """Load a profile and start what it describes."""
-        from spectui.store import profiles  # noqa: PLC0415
-
-        loaded = await asyncio.to_thread(profiles.load, name, self._where())
+        loaded = await self._saved.load(name)
         await self._open(loaded.profile, name=loaded.name, traffic=not loaded.profile.attached)
         await self._remember(name)
 
     async def attach(self, url: str) -> None:
         """Attach to a running server."""
-        from spectui.llama.client import normalise_url  # noqa: PLC0415
-
-        profile = TuningProfile(server=ServerSettings(url=normalise_url(url)))
-        await self._open(profile, name=None, traffic=False)
+        self._opening = opening = self._opening.at(url)
+        await self._open(opening.profile or TuningProfile(), name=None, traffic=False)
 
     async def open_demo(self) -> None:
         """Build the demo pair if needed and start it, its plain speed first."""
@@ -227,25 +224,12 @@ class SessionController:
         folder = self._where().cache
 
         def progress(share: float, note: str) -> None:
-            view = ServerView(state=ServerState.LOADING, owned=True, progress=share, note=note)
-            self._sink(SnapshotReady(Snapshot(server=view)))
+            self._sink(SnapshotReady(building(share, note)))
 
         pair = await asyncio.to_thread(demo.find_pair, folder)
         if pair is None:
             pair = await demo.build_pair(folder, on_progress=progress)
         await self._open(demo.demo_profile(pair), name="demo", traffic=True, baseline_first=True)
-
-    def _show_opening(self) -> None:
-        """Until the session reports: what is being opened, with its own settings."""
-        opening = self._opening
-        if opening.profile is None and not opening.demo:
-            return
-        staged = opening.profile or TuningProfile()
-        view = ServerView(state=ServerState.STARTING, owned=not staged.attached, url=staged.server.url)
-        verdict = Verdict(headline="building the demo's models, once" if opening.demo else "starting")
-        self._sink(
-            SnapshotReady(Snapshot(server=view, settings=SettingsView(staged=staged), verdict=verdict))
-        )
 
     async def _begin(self) -> None:
         opening = self._opening
@@ -260,28 +244,41 @@ class SessionController:
             elif opening.last:
                 await self._open_last()
         except SpectuiError as error:
-            self._show_failure(error)
+            self._sink(SnapshotReady(failed(error)))
 
     async def _remember(self, name: str | None) -> None:
         """Open this profile the next time when nothing is named; that this fails is no reason to stop."""
-        from spectui.store import profiles  # noqa: PLC0415
-
         if name is not None:
             try:
-                await asyncio.to_thread(profiles.remember_last, name, self._where())
+                await self._saved.remember(name)
             except SpectuiError as error:
                 self._notice(str(error), warning=True)
 
     async def _open_last(self) -> None:
-        from spectui.store import profiles  # noqa: PLC0415
-
-        name = await asyncio.to_thread(profiles.last_profile, self._where())
+        name = await self._saved.last()
         if name is not None:
             await self.load_profile(name)
 
     async def _open(
         self, profile: TuningProfile, *, name: str | None, traffic: bool, baseline_first: bool = False
     ) -> None:
+        # In a task of its own: whoever waits for it here may be cancelled, and a server that is being ended must
+        # end, and the next one start, all the same.
+        task = asyncio.create_task(
+            self._replace(profile, name=name, traffic=traffic, baseline_first=baseline_first), name="open"
+        )
+        self._openings.add(task)
+        task.add_done_callback(self._openings.discard)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._ended)
+            raise
+
+    async def _replace(
+        self, profile: TuningProfile, *, name: str | None, traffic: bool, baseline_first: bool
+    ) -> None:
+        """End the session that there is, and open one on this profile in its place."""
         from spectui.lab.lending import LendingSession  # noqa: PLC0415
         from spectui.lab.preview import PreviewKeeper  # noqa: PLC0415
         from spectui.lab.reading import SnapshotReader  # noqa: PLC0415
@@ -294,9 +291,10 @@ class SessionController:
                 profile,
                 folders=self._where(),
                 environ=self._opening.environ or None,
-                api_key=self._opening.key_of(profile),
+                api_key=self._key_of(profile),
                 log_file=self._opening.log_file(self._where()),
                 on_notice=lambda text: self._notice(text, warning=True),
+                neighbours=self.neighbours,
             )
             self._session = session
             self._reader = SnapshotReader(session, PreviewKeeper(session.launcher))
@@ -312,6 +310,7 @@ class SessionController:
             self._ticker.cancel()
             await asyncio.wait({self._ticker})
             self._ticker = None
+        self.devices = ()
         if reader is not None:
             await reader.aclose()
         if session is not None:
@@ -334,7 +333,7 @@ class SessionController:
         if self._reader is None:
             return
         snapshot = self._reader.read() if self._in_front else self._reader.glance()
-        self._devices = snapshot.server.devices or self._devices
+        self.devices = snapshot.server.devices or self.devices
         if snapshot is not self._shown:
             self._shown = snapshot
             self._sink(SnapshotReady(snapshot))
@@ -383,17 +382,11 @@ class SessionController:
         except SpectuiError as error:
             self._notice(str(error), warning=True)
 
+    def _key_of(self, profile: TuningProfile) -> str | None:
+        return self._opening.key_of(profile)
+
     def _notice(self, text: str, *, warning: bool = False) -> None:
         self._sink(Notice(text, "warning" if warning else "information"))
-
-    def _show_failure(self, error: SpectuiError) -> None:
-        """A failure before there is any session: a snapshot of its own carries it."""
-        from spectui.core.verdict import Facts, judge  # noqa: PLC0415
-        from spectui.lab.server import failure_of  # noqa: PLC0415
-
-        verdict = judge(Facts(mode="off", draft_length=1), (failure_of(error),))
-        view = ServerView(state=ServerState.FAILED, owned=True)
-        self._sink(SnapshotReady(Snapshot(server=view, verdict=verdict)))
 
     def _where(self) -> Folders:
         if self._folders is None:

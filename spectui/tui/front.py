@@ -16,7 +16,7 @@ from spectui.tui.sweep import SessionSweep
 
 
 class FrontCommands(ABC):
-    """Each method as the Controller describes it."""
+    """The part of Controller that needs no strip: each method is described there, here only what is particular."""
 
     @property
     @abstractmethod
@@ -25,87 +25,87 @@ class FrontCommands(ABC):
 
     @property
     def duel(self) -> SessionDuel:
-        """Its A/B run."""
+        """Goes on when another session comes to the front, as its sweep does."""
         return self.front.duel
 
     @property
     def sweep(self) -> SessionSweep:
-        """Its sweep."""
+        """See `duel`."""
         return self.front.sweep
 
     @property
     def runs(self) -> StoredRuns:
-        """What was measured, which is the same for all."""
+        """Of all sessions, whichever is in front."""
         return self.front.runs
 
     def stage(self, change: ProfileChange) -> None:
-        """Change its staged profile."""
+        """See Controller.stage."""
         self.front.stage(change)
 
     def set_temperature(self, temperature: float) -> None:
-        """Its temperature."""
+        """See Controller.set_temperature."""
         self.front.set_temperature(temperature)
 
     def set_workload(self, workload: str) -> None:
-        """Its workload."""
+        """See Controller.set_workload."""
         self.front.set_workload(workload)
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Its requests in flight."""
+        """See Controller.set_concurrency."""
         self.front.set_concurrency(concurrency)
 
     def toggle_traffic(self) -> None:
-        """Its traffic."""
+        """See Controller.toggle_traffic."""
         self.front.toggle_traffic()
 
     def measure_baseline(self, *, force: bool) -> None:
-        """Its plain speed."""
+        """See Controller.measure_baseline."""
         self.front.measure_baseline(force=force)
 
     def probe(self) -> None:
-        """Its cost of verification."""
+        """See Controller.probe."""
         self.front.probe()
 
     def give_baseline(self, *, tokens_per_second: float | None = None, url: str | None = None) -> None:
-        """Its plain speed, from elsewhere."""
+        """See Controller.give_baseline."""
         self.front.give_baseline(tokens_per_second=tokens_per_second, url=url)
 
     def restart(self) -> None:
-        """Restart it."""
+        """See Controller.restart."""
         self.front.restart()
 
     def undo(self) -> None:
-        """Its former settings."""
+        """See Controller.undo."""
         self.front.undo()
 
     def apply_best(self) -> None:
-        """What its verdict recommends."""
+        """See Controller.apply_best."""
         self.front.apply_best()
 
     def rescan_drafts(self) -> None:
-        """Drafts for its target."""
+        """See Controller.rescan_drafts."""
         self.front.rescan_drafts()
 
     async def drafts(self) -> tuple[DraftOption, ...]:
-        """The known drafts for its target."""
+        """See Controller.drafts."""
         return await self.front.drafts()
 
     async def list_profiles(self) -> tuple[ProfileOption, ...]:
-        """The profiles, which are the same for all."""
+        """The same for all sessions."""
         return await self.front.list_profiles()
 
     async def save_profile(self, name: str) -> str:
-        """Save its staged profile."""
+        """See Controller.save_profile."""
         return await self.front.save_profile(name)
 
     async def load_profile(self, name: str) -> None:
-        """Load a profile in its place."""
+        """In place of what the session in front runs; `open_session` leaves that alone."""
         await self.front.load_profile(name)
 
     async def attach(self, url: str) -> None:
-        """Attach in its place."""
+        """In place of what the session in front runs; `attach_session` leaves that alone."""
         await self.front.attach(url)
 
     async def open_demo(self) -> None:
-        """The demo in its place."""
+        """In place of what the session in front runs."""
         await self.front.open_demo()

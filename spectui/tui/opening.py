@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectui.core.profile import TuningProfile
+from spectui.core.profile import ServerSettings, TuningProfile
 
 if TYPE_CHECKING:
     from spectui.store.paths import Folders
@@ -42,6 +42,16 @@ class Opening:
             return self.environ.get(name)
         opened = self.profile
         return self.api_key if opened is not None and opened.server.url == profile.server.url else None
+
+    def at(self, url: str) -> Opening:
+        """An opening on an address that was typed: the key of one that names no address is for those.
+
+        Raises UsageError for what is no address.
+        """
+        from spectui.llama.client import normalise_url  # noqa: PLC0415
+
+        profile = TuningProfile(server=ServerSettings(url=normalise_url(url)))
+        return Opening(profile=profile, environ=self.environ, api_key=self.api_key, log_name=self.log_name)
 
     def log_file(self, folders: Folders) -> Path | None:
         """Where its servers' output goes; None where that folder cannot be made."""

@@ -14,14 +14,13 @@ from typing import Final
 
 from textual.message import Message
 
-from spectui.core.profile import ServerSettings, TuningProfile
 from spectui.core.snapshot import Snapshot, StripView
-from spectui.core.strip import MAX_SESSIONS, mark_of, shared_devices
+from spectui.core.strip import MAX_SESSIONS, disturbing, mark_of, shared_devices
 from spectui.errors import UsageError
 from spectui.tui.bridge import SessionController
 from spectui.tui.controller import Sink
 from spectui.tui.front import FrontCommands
-from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.tui.messages import DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.opening import Opening
 
 _ALONE: Final = StripView()
@@ -37,13 +36,14 @@ class _Place:
 
 
 class StripController(FrontCommands):
-    """One session for each opening, the first in front."""
+    """One session for each opening, the first in front. api_key: for addresses that are typed later."""
 
-    def __init__(self, *openings: Opening) -> None:
+    def __init__(self, *openings: Opening, api_key: str | None = None) -> None:
         if len(openings) > MAX_SESSIONS:
             raise UsageError(f"{len(openings)} sessions: there are keys for {MAX_SESSIONS}")
         self._sink: Sink = lambda _message: None
         self._environ: Mapping[str, str] = openings[0].environ if openings else {}
+        self._api_key = api_key
         self._places: list[_Place] = []
         for opening in openings or (Opening(),):
             self._places.append(_Place(self._named_log(opening)))
@@ -104,13 +104,10 @@ class StripController(FrontCommands):
 
         Raises SpectuiError for what is no address, or where all places are taken.
         """
-        from spectui.llama.client import normalise_url  # noqa: PLC0415
-
         if self.front.empty:
             await self.front.attach(url)
-            return
-        profile = TuningProfile(server=ServerSettings(url=normalise_url(url)))
-        self._add(Opening(profile=profile, environ=self._environ))
+        else:
+            self._add(Opening(environ=self._environ, api_key=self._api_key).at(url))
 
     async def close_session(self) -> None:
         """End the session in front; its neighbour comes forward at once. Raises UsageError for the only one."""
@@ -163,19 +160,33 @@ class StripController(FrontCommands):
         if isinstance(message, SnapshotReady):
             place.seen = message.snapshot
             self._show()
-        elif place is self._front:
+            return
+        if isinstance(message, SweepReady):
+            self._tell_neighbours(self._view)
+        if place is self._front:
             self._sink(message)
-        elif isinstance(message, Notice) and place in self._places:
-            number = self._places.index(place) + 1
-            self._sink(Notice(f"session {number}: {message.text}", message.severity))
+        elif isinstance(message, Notice):
+            open_still = place in self._places
+            which = str(self._places.index(place) + 1) if open_still else f"{place.control.label}, closed"
+            self._sink(Notice(f"session {which}: {message.text}", message.severity))
 
     def _show(self) -> None:
         """The session in front beside the marks of all, where either changed."""
         view = self._marks() if len(self._places) > 1 else _ALONE
+        self._tell_neighbours(view)
         if view == self._view and self._front.seen is self._shown:
             return
         self._view, self._shown = view, self._front.seen
         self._sink(SnapshotReady(self._shown if view is _ALONE else replace(self._shown, strip=view)))
+
+    def _tell_neighbours(self, view: StripView) -> None:
+        """Each session of what the others do on its device, and of the sweeps that they run."""
+        sweeps = [place.control.sweep.running for place in self._places]
+        for index, place in enumerate(self._places):
+            others = {number for other, number in enumerate(sweeps) if other != index and number is not None}
+            place.control.neighbours.tell(
+                disturbing(view.marks, index + 1, place.control.devices), frozenset(others)
+            )
 
     def _marks(self) -> StripView:
         marks = tuple(

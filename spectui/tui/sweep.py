@@ -41,6 +41,11 @@ class SessionSweep:
         self._sweep: WatchedSweep | None = None
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def running(self) -> int | None:
+        """Number of the sweep that goes on; None while none does, or it has no number."""
+        return self._view.number if self._view is not None and self._view.busy else None
+
     async def open(self) -> None:
         """Show the sweep that there is; plan one where there is none, or server or traffic are others."""
         profile, view = self._profile(), self._view
@@ -69,6 +74,9 @@ class SessionSweep:
         if number is None:
             await self._plan(None)
             return
+        session = self._session()
+        if session is not None:
+            session.neighbours.require_free(number)
         results, baselines = self._stores()
         view = replace(self._view or SweepView(), command="", unkept="")
         # Until the store has answered there is nothing to start or apply: not what is about to be replaced.
@@ -102,6 +110,7 @@ class SessionSweep:
         if draft is None or view is None or view.plan is None:
             raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
         session.require_lendable("sweep")
+        session.neighbours.require_free(view.number)
         results, baselines = self._stores()
         sweep = WatchedSweep(
             replace(draft, view=view, number=view.number),
@@ -223,11 +232,12 @@ class SessionSweep:
             raise UsageError(_BUSY)
 
     def _stores(self) -> tuple[ResultStore, BaselineStore]:
-        from spectui.store.baselines import BaselineStore  # noqa: PLC0415
-        from spectui.store.results import ResultStore  # noqa: PLC0415
+        from spectui.lab.neighbours import Neighbours  # noqa: PLC0415
+        from spectui.lab.sharing import FreeSweeps, QuietBaselines  # noqa: PLC0415
 
-        folders = self._where()
-        return ResultStore.default(folders), BaselineStore.default(folders)
+        session, folders = self._session(), self._where()
+        neighbours = session.neighbours if session is not None else Neighbours()
+        return FreeSweeps(folders, neighbours), QuietBaselines(folders, neighbours)
 
     async def _run(self, sweep: WatchedSweep) -> None:
         from spectui.core.sweepview import SweepStage  # noqa: PLC0415

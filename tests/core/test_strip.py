@@ -13,7 +13,7 @@ from spectui.core.snapshot import (
     Snapshot,
     TrafficState,
 )
-from spectui.core.strip import mark_of, session_label, shared_devices, sharing_sentence
+from spectui.core.strip import disturbing, mark_of, session_label, shared_devices, sharing_sentence
 from spectui.core.verdict import Outcome, Verdict
 
 CPU, GPU0, GPU1 = "the CPU", "GPU 0", "GPU 1"
@@ -120,3 +120,32 @@ def test_what_sharing_means() -> None:
 )
 def test_labels(name: str | None, url: str | None, label: str) -> None:
     assert session_label(name, url) == label
+
+
+@pytest.mark.parametrize(
+    ("marks", "devices", "said"),
+    [
+        ((), (CPU,), ""),
+        ((mark(1, CPU, sending=True), mark(2, CPU)), (CPU,), ""),
+        ((mark(1, CPU), mark(2, GPU0, sending=True)), (CPU,), ""),
+        ((mark(1, CPU), mark(2, CPU, sending=True, owned=False)), (CPU,), ""),
+        ((mark(1), mark(2, CPU, sending=True)), (), ""),
+        (
+            (mark(1), mark(2, CPU, sending=True)),
+            (CPU,),
+            "session 2 computes on the CPU too, which spoils what is measured here: stop that first (2 and space)",
+        ),
+        (
+            (mark(1, GPU0, CPU), mark(2, CPU, sending=True), mark(3, CPU), mark(4, CPU, sending=True)),
+            (GPU0, CPU),
+            (
+                "sessions 2 and 4 compute on the CPU too, which spoils what is measured here: "
+                "stop that first (2 and space, 4 and space)"
+            ),
+        ),
+    ],
+)
+def test_who_disturbs_the_first_session(
+    marks: tuple[SessionMark, ...], devices: tuple[str, ...], said: str
+) -> None:
+    assert disturbing(marks, 1, devices) == said

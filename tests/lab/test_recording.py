@@ -18,8 +18,8 @@ from spectui.core.profile import (
     TrafficSettings,
     TuningProfile,
 )
-from spectui.core.snapshot import Cost, Source
-from spectui.errors import StoreError
+from spectui.core.snapshot import Cost, Estimate, Source
+from spectui.errors import StoreBusy, StoreError
 from spectui.lab.launcher import Launcher
 from spectui.lab.measure import Measurement, Measurer, Order, bet_to_json
 from spectui.lab.recording import Recorder, RunRecord
@@ -58,6 +58,17 @@ class Watched(ResultStore):
     def end_run(self, run: int, summary: RunSummary, **how: Any) -> None:
         self._count()
         super().end_run(run, summary, **how)
+
+
+@dataclass
+class Busy(Watched):
+    """A store that another program keeps busy, until a test says otherwise."""
+
+    busy: bool = True
+
+    def _count(self) -> None:
+        if self.busy:
+            raise StoreBusy("another program has it")
 
 
 @pytest.fixture
@@ -206,8 +217,10 @@ async def test_an_interrupted_run_says_so(store: Watched, tmp_path: Path) -> Non
     assert run.summary.requests >= 1
 
 
-def record_of(store: ResultStore, read: Callable[[], RunSummary]) -> RunRecord:
-    recorder = Recorder(store, clock=lambda: 5.0)
+def record_of(
+    store: ResultStore, read: Callable[[], RunSummary], recorder: Recorder | None = None
+) -> RunRecord:
+    recorder = recorder or Recorder(store, clock=lambda: 5.0)
     return RunRecord(recorder, lambda: RunConditions(profile=TuningProfile()), read, source="dashboard")
 
 
@@ -243,3 +256,62 @@ async def test_a_dropped_run_leaves_nothing(store: Watched) -> None:
     await record.drop()
     assert store.runs() == ()
     assert store.seen
+
+
+async def written(record: RunRecord) -> None:
+    record.update()
+    await record._written()
+
+
+async def test_a_run_that_was_pruned_costs_no_other(store: Watched) -> None:
+    said: list[str] = []
+    recorder = Recorder(store, say=said.append, clock=lambda: 5.0)
+    pruned = record_of(store, lambda: RunSummary(requests=1), recorder)
+    await written(pruned)
+    assert store.prune(at=200_000.0, keep=0) == (1, 0)
+    await written(pruned)
+    await pruned.end()
+    assert said == [f"this run is not kept: {store.path}: holds no run 1 any more; it was pruned"]
+    await record_of(store, lambda: RunSummary(requests=2), recorder).end()
+    assert [(run.id, run.summary.requests) for run in store.runs()] == [(2, 2)]
+    await pruned.drop()
+    assert len(said) == 1
+
+
+async def test_a_value_that_cannot_be_kept_costs_no_other(store: Watched) -> None:
+    said: list[str] = []
+    recorder = Recorder(store, say=said.append, clock=lambda: 5.0)
+    speed: Estimate | None = None
+    record = record_of(store, lambda: RunSummary(requests=1, tokens_per_second=speed), recorder)
+    await written(record)
+    for speed in (Estimate(value=float("nan")), Estimate(value=float("inf"))):  # noqa: B007  read by the record
+        await written(record)
+    assert len(said) == 1
+    assert said[0].startswith(f"this run is not kept: {store.path}: this result cannot be kept")
+    speed = Estimate(value=30.0)
+    await record.end()
+    (run,) = store.runs()
+    assert (run.summary.tokens_per_second, run.ended_at) == (speed, 5.0)
+
+
+async def test_a_busy_store_is_said_once_and_tried_again(store: Watched) -> None:
+    said: list[str] = []
+    recorder = Recorder(store, say=said.append, clock=lambda: 5.0)
+    busy = Busy(store.path)
+    recorder._store = busy
+    done = 1
+    record = record_of(store, lambda: RunSummary(requests=done), recorder)
+    await written(record)
+    await written(record)
+    assert said == ["results are not kept for now: another program has it"]
+    busy.busy = False
+    done = 3
+    await written(record)
+    busy.busy = True
+    await written(record)
+    assert len(said) == 2
+    busy.busy = False
+    done = 5
+    await record.end()
+    (run,) = store.runs()
+    assert (run.summary.requests, run.ended_at) == (5, 5.0)

@@ -65,6 +65,15 @@ async def test_two_servers_are_switched_and_measured(profile_files: list[Path]) 
         await driven.until(lambda: driven.snapshot.bet.requests > 0, "requests of the second", 90)
         assert driven.snapshot.settings.profile_name == str(profile_files[1])
 
+        await driven.press("b")
+        await driven.press("y")
+        await driven.until(
+            lambda: any("session 1 computes on the CPU too" in n.message for n in driven.app._notifications),
+            "why no baseline is measured",
+        )
+        assert driven.snapshot.server.pid == second
+        assert driven.snapshot.bet.baseline is None
+
         await driven.press("space")
         await driven.until(lambda: not marks(driven)[1].sending, "the second quiet")
         await driven.until(lambda: "send to one at a time" in driven.text("#strip"), "the milder line")

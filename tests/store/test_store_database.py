@@ -16,7 +16,7 @@ import result_writer
 from pydantic import TypeAdapter
 
 from spectui.core.profile import TuningProfile
-from spectui.errors import StoreError
+from spectui.errors import StoreBusy, StoreError
 from spectui.store.records import RunConditions, RunFilter, RunSummary
 from spectui.store.results import STEPS, ResultStore
 
@@ -108,7 +108,7 @@ def test_a_program_that_never_ends_its_change_is_said(file: Path) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         for ask in (keep, ResultStore.runs):
-            with pytest.raises(StoreError, match="another program keeps it busy; try again"):
+            with pytest.raises(StoreBusy, match="another program keeps it busy; try again"):
                 ask(ResultStore(file, patience=0.01))
         other.execute("ROLLBACK")
     assert file.read_bytes() == before
@@ -118,7 +118,7 @@ def test_a_program_that_never_ends_its_change_is_said(file: Path) -> None:
 def test_a_newer_file_is_refused_and_left_alone(file: Path) -> None:
     keep(ResultStore(file, steps=NEXT))
     before = file.read_bytes()
-    for ask in (keep, ResultStore.runs, lambda s: s.prune(keep=0)):
+    for ask in (keep, ResultStore.runs, lambda s: s.prune(at=9.0, keep=0)):
         with pytest.raises(StoreError, match=r"newer spectui \(schema 3, this one reads 2\); update spectui"):
             ask(ResultStore(file))
     assert file.read_bytes() == before

@@ -20,7 +20,7 @@ from spectui.core.profile import (
     TuningProfile,
 )
 from spectui.core.snapshot import Cost, Costs, Estimate, Source
-from spectui.errors import StoreError
+from spectui.errors import RecordError, StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.records import Machine, RunConditions, RunFilter, RunSummary
@@ -99,6 +99,8 @@ values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(text, values, max_size=4)
+LATER = 200_000.0
+"""More than a day after everything here began."""
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_a_sweep_reads_back_as_it_was_kept(
 
 def test_nothing_is_made_by_looking(store: ResultStore, tmp_path: Path) -> None:
     assert (store.runs(), store.sweeps(), store.unfinished_sweep({}), store.builds()) == ((), (), None, {})
-    assert store.prune(keep=0) == (0, 0)
+    assert store.prune(at=LATER, keep=0) == (0, 0)
     with pytest.raises(StoreError, match="no run has the number 7"):
         store.run(7)
     assert list(tmp_path.iterdir()) == []
@@ -226,12 +228,12 @@ def test_pruning_keeps_the_newest_and_never_gives_a_number_twice(store: ResultSt
     sweep = store.begin_sweep({"k": [1]}, at=5.0)
     store.put_cell(sweep, "1", {}, at=6.0)
     size = (tmp_path / "data" / "results.sqlite3").stat().st_size
-    assert store.prune(before=11.0) == (10, 1)
+    assert store.prune(at=LATER, before=11.0) == (10, 1)
     assert [run.started_at for run in store.runs()] == [float(at) for at in range(40, 10, -1)]
-    assert store.prune(keep=2, before=40.0) == (29, 0)
+    assert store.prune(at=LATER, keep=2, before=40.0) == (29, 0)
     assert [run.id for run in store.runs()] == [40]
-    assert store.prune() == (0, 0)
-    assert store.prune(keep=0) == (1, 0)
+    assert store.prune(at=LATER) == (0, 0)
+    assert store.prune(at=LATER, keep=0) == (1, 0)
     assert (tmp_path / "data" / "results.sqlite3").stat().st_size < size
     assert begin(store, 1.0) == 41
     assert store.begin_sweep({"k": [1]}, at=5.0) == sweep + 1
@@ -240,15 +242,31 @@ def test_pruning_keeps_the_newest_and_never_gives_a_number_twice(store: ResultSt
 
 def test_what_was_pruned_meanwhile_is_said(store: ResultStore) -> None:
     run, sweep = begin(store), store.begin_sweep({}, at=1.0)
-    store.prune(keep=0)
+    store.prune(at=LATER, keep=0)
     for change in (
         lambda: store.update_run(run, RunSummary()),
         lambda: store.end_run(run, RunSummary(), at=2.0),
         lambda: store.put_cell(sweep, "a", {}, at=2.0),
         lambda: store.end_sweep(sweep, "done", at=2.0),
     ):
-        with pytest.raises(StoreError, match="any more; it was pruned"):
+        with pytest.raises(RecordError, match="any more; it was pruned"):
             change()
+
+
+def test_pruning_spares_what_may_go_on(store: ResultStore) -> None:
+    now, day = 1_000_000.0, 86_400.0
+    dead, ended, alive = begin(store, now - day - 1), begin(store, now - 7200), begin(store, now - 7200)
+    store.end_run(ended, RunSummary(), at=now - 3600)
+    sweep, old = store.begin_sweep({}, at=now - 7200), store.begin_sweep({}, at=now - 7200)
+    store.end_sweep(old, "stopped", at=now - 3600)
+    assert store.prune(at=now, before=now - 3600) == (2, 1)
+    assert [run.id for run in store.runs()] == [alive]
+    assert [kept.id for kept in store.sweeps()] == [sweep]
+    assert dead < alive
+    assert store.prune(at=now, keep=0) == (0, 0)
+    store.update_run(alive, RunSummary(requests=1))
+    assert store.put_cell(sweep, "a", {}, at=now)
+    assert store.prune(at=now + day, keep=0) == (1, 1)
 
 
 def test_a_cell_is_kept_once(store: ResultStore) -> None:
@@ -283,7 +301,7 @@ def test_a_stopped_sweep_can_be_resumed_and_the_newest_is(store: ResultStore) ->
 )
 def test_what_cannot_be_read_back_is_not_kept(store: ResultStore, summary: RunSummary) -> None:
     run = begin(store)
-    with pytest.raises(StoreError, match="this result cannot be kept") as refused:
+    with pytest.raises(RecordError, match="this result cannot be kept") as refused:
         store.update_run(run, summary)
     assert "\n" not in str(refused.value)
     assert store.run(run).summary == RunSummary()

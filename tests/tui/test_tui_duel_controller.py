@@ -132,6 +132,16 @@ async def test_a_run_borrows_the_traffic_and_stays_on_screen(
     assert host.view.pairs == 0
 
 
+async def test_it_is_refused_while_another_session_computes_on_the_device(host: Host) -> None:
+    host.duel.open()
+    await host.duel.choose("other")
+    host.running.neighbours.tell("session 2 computes on the CPU too")
+    with pytest.raises(UsageError, match="session 2 computes on the CPU too"):
+        await host.duel.start()
+    assert host.view.state is DuelState.READY
+    assert host.running.lent_to == ""
+
+
 async def test_a_run_can_be_stopped_and_started_again(host: Host) -> None:
     host.duel.open()
     host.duel.stop()

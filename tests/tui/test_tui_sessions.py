@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from scripted_server import Script, ScriptedServer
 from textual.message import Message
 
 from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettings, TuningProfile
-from spectui.core.snapshot import ServerState, SessionMark, Snapshot, TrafficState
+from spectui.core.snapshot import ServerState, ServerView, SessionMark, Snapshot, TrafficState
 from spectui.core.strip import MAX_SESSIONS
+from spectui.core.sweepview import SweepStage, SweepView
 from spectui.errors import ProfileError, UsageError
-from spectui.tui.messages import DraftsReady, Notice, SnapshotReady
+from spectui.store.paths import Folders
+from spectui.store.profiles import save
+from spectui.tui.messages import DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.opening import Opening
 from spectui.tui.strip import StripController
 
@@ -202,6 +206,50 @@ async def test_a_close_that_is_not_waited_for_is_finished_all_the_same() -> None
         await servers[0].until(lambda s: s.streams == 0)
 
 
+async def test_a_load_that_is_not_waited_for_is_finished_all_the_same() -> None:
+    async with strip_on(2) as (watched, servers):
+        await watched.up()
+        other = opening_of(servers[1].url).profile
+        assert other is not None
+        save(other, "other", Folders.default())
+        session = watched.strip.front._session
+        assert session is not None
+        ending, may_end, real = asyncio.Event(), asyncio.Event(), session.aclose
+
+        async def slowly() -> None:
+            ending.set()
+            await may_end.wait()
+            await real()
+
+        session.aclose = slowly  # type: ignore[method-assign]
+        loading = asyncio.ensure_future(watched.strip.load_profile("other"))
+        await ending.wait()
+        watched.strip.restart()
+        loading.cancel()
+        await asyncio.wait({loading})
+        may_end.set()
+        await watched.until(lambda: watched.front == servers[1].url, "the profile that was loaded")
+        await watched.up()
+        assert watched.front == servers[1].url
+        assert session.server is None
+
+
+async def test_what_a_session_says_while_it_is_closed_is_said() -> None:
+    async with strip_on(2) as (watched, servers):
+        await watched.up()
+        first = watched.strip.front
+        real = first.shutdown
+
+        async def telling() -> None:
+            first._notice("results are not kept: the disk is full", warning=True)
+            await real()
+
+        first.shutdown = telling  # type: ignore[method-assign]
+        await watched.strip.close_session()
+        label = servers[0].url.removeprefix("http://")
+        assert watched.notices == [f"session {label}, closed: results are not kept: the disk is full"]
+
+
 async def test_a_session_that_cannot_end_keeps_no_other_from_ending() -> None:
     async with strip_on(2) as (watched, servers):
         await watched.up()
@@ -271,7 +319,7 @@ async def test_who_borrows_the_device_of_a_server_keeps_it() -> None:
         control = watched.strip.front
         await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
         assert control._session is not None
-        control._devices = ("GPU 0",)
+        control.devices = ("GPU 0",)
         assert control.borrowed == ()
         begun, done = asyncio.Event(), asyncio.Event()
 
@@ -285,6 +333,71 @@ async def test_who_borrows_the_device_of_a_server_keeps_it() -> None:
         done.set()
         await task
         assert control.borrowed == ()
+
+
+async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> None:
+    async with ScriptedServer(Script()) as server:
+        watched = Watched(StripController(Opening(api_key="secret"), api_key="secret"))
+        try:
+            for _ in range(2):
+                await watched.strip.attach_session(server.url)
+                await watched.until(
+                    lambda: (
+                        watched.front == server.url and watched.snapshot.server.state is ServerState.ATTACHED
+                    ),
+                    "attached",
+                )
+                session = watched.strip.front._session
+                assert session is not None
+                assert session._api_key == "secret"
+                assert watched.strip.front.duel._key_of(session.staging.staged) == "secret"
+            assert len(watched.marks) == 2
+        finally:
+            await watched.strip.shutdown()
+
+
+def test_a_key_that_was_asked_for_an_address_goes_to_no_other() -> None:
+    asked = replace(opening_of("http://a:1"), api_key="asked")
+    strip = StripController(asked, api_key="secret")
+    strip._begin = lambda _place: None  # type: ignore[method-assign]
+    asyncio.run(strip.attach_session("http://b:1"))
+    assert [place.opening.api_key for place in strip._places] == ["asked", "secret"]
+
+
+CPU = "the CPU"
+SENDING = Snapshot(
+    server=ServerView(state=ServerState.RUNNING, owned=True, devices=(CPU,)), traffic=TrafficState.ON
+)
+
+
+def test_a_session_is_told_who_disturbs_it_and_what_is_swept_elsewhere() -> None:
+    strip = StripController(Opening(), Opening())
+    one, other = strip._places
+    one.control.devices = other.control.devices = (CPU,)
+    strip._take(one, SnapshotReady(replace(SENDING, traffic=TrafficState.OFF)))
+    one.control.neighbours.require_quiet()
+    strip._take(other, SnapshotReady(SENDING))
+    with pytest.raises(UsageError, match=r"session 2 computes on the CPU too.*2 and space"):
+        one.control.neighbours.require_quiet()
+    other.control.neighbours.require_quiet()
+    swept = SweepView(number=3, stage=SweepStage.RUNNING)
+    other.control.sweep._show(swept)
+    strip._take(other, SweepReady(swept))
+    with pytest.raises(UsageError, match="sweep 3 runs in another session"):
+        one.control.neighbours.require_free(3)
+    other.control.neighbours.require_free(3)
+    strip._take(other, SnapshotReady(replace(SENDING, traffic=TrafficState.OFF)))
+    one.control.neighbours.require_quiet()
+
+
+async def test_whoever_is_left_alone_is_not_disturbed() -> None:
+    strip = StripController(Opening(), Opening())
+    one, other = strip._places
+    one.control.devices = (CPU,)
+    strip._take(other, SnapshotReady(SENDING))
+    strip.switch(2)
+    await strip.close_session()
+    one.control.neighbours.require_quiet()
 
 
 def test_a_key_goes_to_its_own_address_only() -> None:

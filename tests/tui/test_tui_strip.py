@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -153,6 +154,36 @@ async def test_a_further_session_from_a_profile(opened: Opener) -> None:
         await pilot.press("down", "enter")
         await pilot.app.workers.wait_for_complete()
         assert controller.calls == [("open_session", "qwen-32b")]
+
+
+class Slow(fakes.FakeController):
+    """A load takes until a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_end = asyncio.Event()
+        self.loaded: list[str] = []
+
+    async def load_profile(self, name: str) -> None:
+        await self.may_end.wait()
+        self.loaded.append(name)
+
+
+async def test_a_further_session_cancels_no_load(opened: Opener) -> None:
+    slow = Slow()
+    async with opened(controller=slow) as (pilot, _):
+        screen = pilot.app.screen
+        assert isinstance(screen, DashboardScreen)
+        screen._load("one")
+        await pilot.pause()
+        screen._new_session("two")
+        screen._attach_session("http://host:1")
+        screen._save("three")
+        await pilot.pause()
+        slow.may_end.set()
+        await pilot.app.workers.wait_for_complete()
+    assert slow.loaded == ["one"]
+    assert {call[0] for call in slow.calls} >= {"open_session", "attach_session", "save_profile"}
 
 
 async def test_a_further_session_at_an_address(opened: Opener) -> None:

@@ -294,6 +294,47 @@ async def test_what_is_not_kept_is_told_once(
     assert host.notices == ["this sweep is not kept: results.sqlite3: the disk is full"]
 
 
+async def test_it_is_refused_while_another_session_computes_on_the_device(
+    host: Host, played: PlayedSweeps
+) -> None:
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    assert host.sweep.running is None
+    host.running.neighbours.tell("session 2 computes on the CPU too")
+    with pytest.raises(UsageError, match="session 2 computes on the CPU too"):
+        await host.sweep.start()
+    assert host.view.stage is SweepStage.READY
+    assert host.running.lent_to == ""
+    host.running.neighbours.tell("")
+    await host.sweep.start()
+    await host.until(lambda v: v.done == 1)
+    assert host.sweep.running == host.view.number
+    assert host.view.number is not None
+
+
+async def test_a_sweep_that_another_session_runs_is_neither_offered_nor_opened(
+    host: Host, played: PlayedSweeps
+) -> None:
+    await host.sweep.open()
+    await host.sweep.choose(ONE)
+    await host.sweep.start()
+    await host.until(lambda v: v.done == 1)
+    host.sweep.stop()
+    await host.until(lambda v: v.stage is SweepStage.STOPPED)
+    await host.running.settled()
+    number = host.view.number
+    assert number is not None
+    host.running.neighbours.tell("", frozenset({number}))
+    for refused in (host.sweep.start(), host.sweep.pick(number)):
+        with pytest.raises(UsageError, match=f"sweep {number} runs in another session"):
+            await refused
+    await host.sweep.choose(ONE)
+    assert (host.view.stage, host.view.number) == (SweepStage.READY, None)
+    host.running.neighbours.tell("")
+    await host.sweep.choose(ONE)
+    assert (host.view.stage, host.view.number) == (SweepStage.STOPPED, number)
+
+
 async def test_one_borrower_does_not_take_the_device_from_another(host: Host, may_end: asyncio.Event) -> None:
     await host.sweep.open()
     duel = SessionDuel(

@@ -1,0 +1,44 @@
+"""The other sessions of this program, as far as one that measures has to know of them.
+
+Apart from the sessions, none of which knows another: who sees all of them tells, and who measures asks.
+"""
+
+from __future__ import annotations
+
+from spectui.errors import UsageError
+
+
+class Neighbours:
+    """Of one session. Nobody disturbs it, and nothing is swept elsewhere, until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.sweeps: frozenset[int] = frozenset()
+        """Numbers of the sweeps that other sessions run now."""
+        self._now = ""
+        self._since = ""
+
+    def tell(self, disturbing: str, sweeps: frozenset[int] = frozenset()) -> None:
+        """disturbing: who computes on the session's devices now, as `strip.disturbing` has it; empty for nobody."""
+        self._now = disturbing
+        self._since = self._since or disturbing
+        self.sweeps = sweeps
+
+    def require_quiet(self) -> None:
+        """A measurement begins. Raises UsageError while somebody disturbs it."""
+        self._since = self._now
+        _require_nobody(self._now)
+
+    def require_undisturbed(self) -> None:
+        """A measurement ends, and another may begin. Raises UsageError where somebody disturbed it on the way."""
+        disturbed, self._since = self._since, self._now
+        _require_nobody(disturbed)
+
+    def require_free(self, sweep: int | None) -> None:
+        """Raises UsageError for a sweep that another session runs."""
+        if sweep in self.sweeps:
+            raise UsageError(f"sweep {sweep} runs in another session: stop it there first")
+
+
+def _require_nobody(disturbing: str) -> None:
+    if disturbing:
+        raise UsageError(disturbing)

@@ -1,0 +1,180 @@
+"""What neighbours disturb is refused or forgotten, and what they sweep is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted_server import Script, ScriptedServer
+
+from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
+from spectui.core.segment import SpeedEstimate
+from spectui.core.snapshot import TrafficState
+from spectui.errors import UsageError
+from spectui.lab.baseline import Plain
+from spectui.lab.launcher import Launcher, LaunchPlan
+from spectui.lab.neighbours import Neighbours
+from spectui.lab.plain import PlainSpeed
+from spectui.lab.server import AttachedServer
+from spectui.lab.session import Session
+from spectui.lab.sharing import FreeSweeps, QuietBaselines
+from spectui.llama.capabilities import parse_help
+from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity
+from spectui.store.paths import Folders
+from spectui.store.results import ResultStore
+
+LOUD = "session 2 computes on the CPU too"
+CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
+FILE = FileIdentity("/m", 1, 1)
+KEY = BaselineKey(
+    build=None,
+    binary=FILE,
+    model=FILE,
+    argv=(),
+    workload="code",
+    prompts_hash="",
+    temperature=0.0,
+    seed=1,
+    concurrency=1,
+    depth=0,
+    max_tokens=1,
+    ignore_eos=False,
+    machine="m",
+)
+
+
+def known(value: float) -> Baseline:
+    return Baseline(tokens_per_second=value, requests=1, tokens=1, measured_at=1.0)
+
+
+def test_a_measurement_is_refused_while_and_spoilt_after_somebody_disturbs() -> None:
+    neighbours = Neighbours()
+    neighbours.require_quiet()
+    neighbours.require_undisturbed()
+    neighbours.tell(LOUD)
+    with pytest.raises(UsageError, match=LOUD):
+        neighbours.require_quiet()
+    neighbours.tell("")
+    neighbours.require_quiet()
+    neighbours.tell(LOUD)
+    neighbours.tell("")
+    with pytest.raises(UsageError, match=LOUD):
+        neighbours.require_undisturbed()
+    neighbours.require_undisturbed()
+
+
+def test_a_spoilt_plain_speed_is_not_remembered() -> None:
+    neighbours, folders = Neighbours(), Folders.default()
+    store = QuietBaselines(folders, neighbours)
+    store.put(KEY, known(30.0))
+    neighbours.tell(LOUD)
+    neighbours.tell("")
+    with pytest.raises(UsageError, match=LOUD):
+        store.put(KEY, known(15.0))
+    assert store.get(KEY) == known(30.0)
+    store.put(KEY, known(31.0))
+    assert BaselineStore.default(folders).get(KEY) == known(31.0)
+
+
+def test_a_sweep_that_runs_elsewhere_is_not_offered() -> None:
+    neighbours, folders = Neighbours(), Folders.default()
+    store = FreeSweeps(folders, neighbours)
+    number = store.begin_sweep({"k": 1}, at=1.0)
+    neighbours.tell("", frozenset({number}))
+    assert store.unfinished_sweep({"k": 1}) is None
+    assert ResultStore.default(folders).unfinished_sweep({"k": 1}) is not None
+    neighbours.tell("")
+    found = store.unfinished_sweep({"k": 1})
+    assert found is not None
+    assert found.id == number
+
+
+class Started(AttachedServer):
+    """Stands in for a process of ours."""
+
+    async def start(self, *, log_file: Path | None = None) -> None:
+        await self.connect()
+
+
+async def plain_of(
+    store: BaselineStore, neighbours: Neighbours, on_token: Callable[[int, float], None]
+) -> Plain:
+    async with ScriptedServer(Script(k=0, rate=2000.0)) as server:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url), traffic=TrafficSettings(max_tokens=20, warmup=0)
+        )
+        plan = LaunchPlan(
+            profile=profile,
+            binary=Path(__file__),
+            capabilities=CAPS,
+            argv=("llama-server",),
+            environment={},
+            inherited_names=(),
+            port=1,
+        )
+        work = PlainSpeed(
+            launcher=Launcher(environ={}),
+            store=store,
+            api_key=None,
+            on_token=on_token,
+            on_begin=lambda _at: None,
+            on_note=lambda _note: None,
+            neighbours=neighbours,
+        )
+        started = Started(profile, api_key=None)
+        try:
+            return await work.measure(plan, started, None)  # type: ignore[arg-type]
+        finally:
+            await started.stop()
+
+
+async def test_a_baseline_that_is_disturbed_on_the_way_is_none(tmp_path: Path) -> None:
+    store, neighbours = BaselineStore(tmp_path / "b.json"), Neighbours()
+
+    def disturb(_count: int, _at: float) -> None:
+        neighbours.tell(LOUD)
+        neighbours.tell("")
+
+    with pytest.raises(UsageError, match=LOUD):
+        await plain_of(store, neighbours, disturb)
+    assert store.all() == ()
+    plain = await plain_of(store, neighbours, lambda _count, _at: None)
+    assert isinstance(plain.speed, SpeedEstimate)
+    assert len(store.all()) == 1
+
+
+async def test_a_baseline_is_not_begun_while_somebody_disturbs_and_what_runs_runs_on() -> None:
+    notices: list[str] = []
+    neighbours = Neighbours()
+    async with ScriptedServer(Script(rate=400.0)) as server:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf"),
+            traffic=TrafficSettings(max_tokens=20, warmup=0),
+        )
+        session = Session(
+            profile,
+            folders=Folders.default(),
+            environ={},
+            on_notice=notices.append,
+            neighbours=neighbours,
+        )
+
+        async def plan(_profile: TuningProfile) -> None:
+            """As for a server of ours, which this one stands in for."""
+
+        try:
+            session.open(traffic=True)
+            await session.settled()
+            running = session.server
+            session.launcher.plan = plan  # type: ignore[method-assign,assignment]
+            neighbours.tell(LOUD)
+            await session._measure_and_launch(profile)
+            assert session.server is running
+            assert running is not None
+            assert running.alive
+            assert session.traffic_state is not TrafficState.OFF
+            assert notices == [f"the baseline could not be measured: {LOUD}"]
+        finally:
+            await session.aclose()
