@@ -277,7 +277,7 @@ async def test_a_sweep_that_was_pruned_meanwhile_is_not_measured_all_over(
     desk.results.put_cell(number, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
     draft = await desk.draft()
     assert draft.number == number
-    desk.results.prune(keep=0)
+    desk.results.prune(keep=0, at=1.8e9)
     await desk.watched(draft).run()
     assert desk.last.stage is SweepStage.FAILED
     assert "no sweep has the number" in desk.last.problem
