@@ -216,6 +216,8 @@ def explain(
         result = explaining.explain_passes(given, passes)
     else:
         result = explaining.explain_numbers(given)
+    if result.note:
+        click.echo(result.note, err=True)
     print_result(explaining.explanation_to_json(result), as_json=as_json, table=explaining.explanation_table)
 
 

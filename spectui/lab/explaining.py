@@ -51,6 +51,8 @@ class Explanation:
 
     values: Explained
     verdict: Verdict
+    note: str = ""
+    """What to know of the source, in one line."""
 
 
 def explain_numbers(given: Given) -> Explanation:
@@ -107,7 +109,13 @@ def explain_log(given: Given, path: str) -> Explanation:
         "repeated_prompts": log.repeated,
         "default_changed": _default_changed(given, log),
     }
-    return _judged(seen, failures=_failures(log), **extra)
+    explained = _judged(seen, failures=_failures(log), **extra)
+    if log.lives == 1:
+        return explained
+    note = (
+        f"{log.lives} servers wrote this log, one after the other; this is about the last one that answered"
+    )
+    return replace(explained, note=note)
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:

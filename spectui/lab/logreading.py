@@ -74,28 +74,42 @@ class LogReading:
     restored_share: float | None = None
     failures: tuple[Failure, ...] = ()
     """One per code, general ones only where nothing else was said."""
+    lives: int = 1
+    """Servers that wrote the log, one after the other; all else is about one of them."""
 
 
 def read_log(path: str) -> LogReading:
-    """Read a whole log. Raises UsageError, one line, for a file that cannot be read or tells nothing."""
-    collector = _Collector()
-    parser = LogParser()
+    """Read a log: the last server in it that answered, or else the last one.
+
+    A file that several servers wrote one after the other, as the dashboard's own, says nothing as a whole. Raises
+    UsageError, one line, for a file that cannot be read or tells nothing.
+    """
+    life, answered, lives = _Life(), None, 1
     try:
         with require_regular(path).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                event = parser.feed(line.rstrip("\n"))
+                event = life.parser.feed(line.rstrip("\n"))
+                if isinstance(event, BuildInfo) and life.collector.named:
+                    answered = life if life.collector.requests else answered
+                    life, lives = _Life(), lives + 1
                 if event is not None:
-                    collector.take(event)
+                    life.collector.take(event)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    if not collector.spoke:
+    if answered is not None and not life.collector.requests and not life.collector.failures:
+        life = answered
+    if not life.collector.spoke:
         raise UsageError(f"{path} says nothing about speculation: give the output of llama-server itself")
-    return collector.reading(draft_loaded=parser.draft_loaded)
+    reading = life.collector.reading(draft_loaded=life.parser.draft_loaded)
+    reading.lives = lives
+    return reading
 
 
 @dataclass(slots=True)
 class _Collector:
     spoke: bool = False
+    named: bool = False
+    """Whether the server said its build, which it does once, at its start."""
     build: int | None = None
     inits: list[SpeculationInit] = field(default_factory=list)
     off: SpeculationOff | None = None
@@ -113,7 +127,7 @@ class _Collector:
         self.spoke = True
         match event:
             case BuildInfo():
-                self.build = event.build
+                self.build, self.named = event.build, True
             case SpeculationInit():
                 self.inits.append(event)
             case SpeculationOff():
@@ -196,6 +210,14 @@ class _Collector:
     def _failures(self) -> tuple[Failure, ...]:
         codes = [code for code in self.failures if code != GENERIC_FAILURE] or list(self.failures)
         return tuple(Failure(code=code, text=self.failures[code].text) for code in codes)
+
+
+@dataclass(slots=True)
+class _Life:
+    """One server of a log."""
+
+    parser: LogParser = field(default_factory=LogParser)
+    collector: _Collector = field(default_factory=_Collector)
 
 
 def _speed(request: _Request) -> RatioSums:

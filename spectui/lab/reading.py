@@ -103,10 +103,11 @@ class SnapshotReader:
         server = session.server
         port = server.plan.port if isinstance(server, LaunchedServer) else None
         preview = self._preview.follow(staging.staged, port)
+        coming = self._starting and server is not None and server.profile == staging.staged
         return SettingsView(
-            running=staging.running,
+            running=staging.staged if coming else staging.running,
             staged=staging.staged,
-            changes=staging.changes,
+            changes=() if coming else staging.changes,
             command=preview.command,
             problem=preview.problem,
             modes=preview.modes,
@@ -118,10 +119,18 @@ class SnapshotReader:
             profile_name=self.profile_name,
         )
 
+    @property
+    def _starting(self) -> bool:
+        server = self._session.server
+        return server is not None and server.state in {ServerState.STARTING, ServerState.LOADING}
+
     def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
         session = self._session
         if session.server is None and not session.troubles.failures:
             return Verdict(headline="no server yet: it is being looked at")
+        if self._starting and not session.troubles.failures:
+            then = "; traffic begins by itself" if session.wants_traffic else ""
+            return Verdict(headline=f"the server starts{then}")
         return verdict_of(
             bet,
             session.gauge.segment.profile,

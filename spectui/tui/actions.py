@@ -97,8 +97,19 @@ class ActionScreen(Screen[None]):
             self._controller.restart()
 
     def action_undo(self) -> None:
-        """Back to what last ran."""
-        self._controller.undo()
+        """Drop what is staged; without that back to what ran before, and asks first where a server runs well."""
+        snapshot = self.snapshot
+        if snapshot.settings.changes or snapshot.server.state is not ServerState.RUNNING:
+            self._controller.undo()
+            return
+        if not snapshot.settings.can_undo:
+            self.app.notify("nothing to go back to: these settings are the first that ran")
+            return
+        question = "Nothing is staged, so the server restarts with the settings that ran before these."
+        self.app.push_screen(
+            ConfirmScreen("back to the settings before", question, yes="restart"),
+            lambda yes: self._controller.undo() if yes else None,
+        )
 
     def action_apply_best(self) -> None:
         """What the verdict recommends; on a foreign server it is only staged, by the controller."""
@@ -263,6 +274,9 @@ class ActionScreen(Screen[None]):
 
     def action_length(self, direction: int) -> None:
         """One step of draft length, or of what an n-gram mode drafts at most."""
+        if self._staged.speculation.mode == OFF:
+            self.app.notify("speculation is off, so there is no length: n turns it on")
+            return
 
         def change(profile: TuningProfile) -> TuningProfile:
             speculation = profile.speculation

@@ -93,6 +93,16 @@ def test_a_log_with_traces_is_read_to_the_last_pass() -> None:
     assert codes(data)[0] == "run-too-short"
 
 
+def test_a_log_of_several_servers_is_about_the_last_that_answered(tmp_path: Path) -> None:
+    one, last = (LOGS / f"b10434-{name}.log" for name in ("draft-loaded-but-off", "draft"))
+    started = [line for line in last.read_text().splitlines() if "build" in line][:1]
+    several = lines(tmp_path, *one.read_text().splitlines(), *last.read_text().splitlines(), *started)
+    alone = ("--log", str(last), "--baseline", "45")
+    assert explained("--log", several, "--baseline", "45") == explained(*alone)
+    said = CliRunner().invoke(cli, ["explain", "--log", several]).stderr
+    assert said.startswith("3 servers wrote this log")
+
+
 def test_a_log_with_p_min_and_one_of_a_lookup_predict_no_longer_drafts() -> None:
     for name in ("b10434-draft-pmin", "b10434-ngram"):
         data = explained("--log", str(LOGS / f"{name}.log"), "--baseline", "60")

@@ -181,6 +181,28 @@ async def test_restart_waits_for_a_change(opened: Opener) -> None:
         assert controller.calls == [("restart",), ("undo",)]
 
 
+async def test_without_speculation_there_is_no_length(opened: Opener) -> None:
+    base = fakes.losing()
+    staged = base.settings.staged.without_speculation()
+    async with opened(replace(base, settings=replace(base.settings, staged=staged))) as (pilot, controller):
+        await pilot.press("[")
+        await pilot.pause()
+        assert controller.calls == []
+        assert notices(pilot) == ["speculation is off, so there is no length: n turns it on"]
+
+
+async def test_undo_of_what_runs_asks_first(opened: Opener) -> None:
+    base = fakes.losing()
+    snapshot = replace(base, settings=replace(base.settings, can_undo=True))
+    async with opened(snapshot) as (pilot, controller):
+        await pilot.press("u", "n")
+        await pilot.pause()
+        assert controller.calls == []
+        await pilot.press("u", "y")
+        await pilot.pause()
+        assert controller.calls == [("undo",)]
+
+
 async def test_restart_of_what_cannot_be_launched_says_why(opened: Opener) -> None:
     base = fakes.staged()
     snapshot = replace(base, settings=replace(base.settings, problem="no draft model is set: d chooses one"))
