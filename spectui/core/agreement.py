@@ -83,7 +83,7 @@ class Agreements:
             yields.append(sum(walk.tokens for walk in walks) / sum(walk.passes for walk in walks))
         count = len(estimates)
         value = math.fsum(e.value for e in estimates) / count
-        within = [e.variance * (e.quantile / 1.96) ** 2 for e in estimates if e.variance is not None]
+        within = [e.standard_error**2 for e in estimates if e.standard_error is not None]
         between = math.fsum((e.value - value) ** 2 for e in estimates) / (count - 1) if count > 1 else 0.0
         error = None
         if len(within) == count:
@@ -125,7 +125,6 @@ class _Chain:
     """
 
     def __init__(self, strings: Sequence[bytes], rng: Random) -> None:
-        self._strings = strings
         self._rng = rng
         self._unseen = [[i for i, letter in enumerate(s) if letter == UNSEEN] for s in strings]
         self.letters = [bytearray(s) for s in strings]
@@ -144,8 +143,7 @@ class _Chain:
         for letters in self.letters:
             run = 0
             for letter in letters:
-                if letter != UNSEEN:
-                    counts[run][letter] += 1
+                counts[run][letter] += 1
                 run = min(self._memory, run + 1) if letter == AGREED else 0
         self._chances = [self._rng.betavariate(kept, lost) for lost, kept in counts]
 

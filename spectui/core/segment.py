@@ -336,9 +336,7 @@ def _join(a: RequestSums, b: RequestSums) -> RequestSums:
 
 
 def _relative_error(estimate: Ratio) -> float | None:
-    if estimate.variance is None:
-        return None
-    return math.sqrt(estimate.variance) * estimate.quantile / 1.96 / estimate.value
+    return None if estimate.standard_error is None else estimate.standard_error / estimate.value
 
 
 def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | None:

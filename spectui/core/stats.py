@@ -79,6 +79,11 @@ class Ratio:
     trials: float
     """Sum of the denominators."""
 
+    @property
+    def standard_error(self) -> float | None:
+        """Half the interval over 1.96: what a normal spread of the same interval would have."""
+        return None if self.variance is None else math.sqrt(self.variance) * self.quantile / 1.96
+
     def interval(self) -> tuple[float, float] | None:
         """Symmetric interval, for a ratio that is not a share."""
         if self.variance is None:

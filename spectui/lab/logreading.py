@@ -89,7 +89,8 @@ def read_log(path: str) -> LogReading:
         with require_regular(path).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 event = life.parser.feed(line.rstrip("\n"))
-                if isinstance(event, BuildInfo) and life.collector.named:
+                # A server says its build once, at its start.
+                if isinstance(event, BuildInfo) and life.collector.build is not None:
                     answered = life if life.collector.requests else answered
                     life, lives = _Life(), lives + 1
                 if event is not None:
@@ -108,8 +109,6 @@ def read_log(path: str) -> LogReading:
 @dataclass(slots=True)
 class _Collector:
     spoke: bool = False
-    named: bool = False
-    """Whether the server said its build, which it does once, at its start."""
     build: int | None = None
     inits: list[SpeculationInit] = field(default_factory=list)
     off: SpeculationOff | None = None
@@ -127,7 +126,7 @@ class _Collector:
         self.spoke = True
         match event:
             case BuildInfo():
-                self.build, self.named = event.build, True
+                self.build = event.build
             case SpeculationInit():
                 self.inits.append(event)
             case SpeculationOff():

@@ -45,11 +45,6 @@ class SessionDuel:
         self._duel: Duel | None = None
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def busy(self) -> bool:
-        """Whether a run goes on."""
-        return self._view.busy
-
     def open(self) -> None:
         """A is what runs; B what is staged where that differs, or the profile that was picked since."""
         if not self._view.busy:

@@ -9,8 +9,9 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from spectui.core.duel import DuelState, DuelView
-from spectui.core.snapshot import ServerState, Snapshot
+from spectui.core.snapshot import Snapshot
 from spectui.tui.text import count, short, shown, wrap
+from spectui.tui.widgets.header import with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 _BADGES: Final = {
@@ -63,16 +64,7 @@ class DuelHeader(DuelPanel):
             traffic = self.duel.a.profile.traffic
             spans.append(Span(f"   {short(shown(traffic.workload), 12)}"))
             spans.append(Span(f"   at most {count(self.duel.planned, 'prompt')}", "label"))
-        state = snapshot.server.state
-        lent = self.duel.busy and state is ServerState.NONE
-        right = "dashboard's server: stopped for this" if lent else f"dashboard's server: {state}"
-        used = sum(cell_len(span.text) for span in spans)
-        if used + cell_len(right) + 3 > width:
-            right = right.removeprefix("dashboard's ")
-        room = width - used - cell_len(right)
-        if room > 2:
-            spans += [Span(" " * room), Span(right, "warn" if lent else "label")]
-        return [tuple(spans)]
+        return [with_server(spans, snapshot.server.state, busy=self.duel.busy, width=width)]
 
 
 class DuelVerdict(DuelPanel):

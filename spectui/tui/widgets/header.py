@@ -123,3 +123,19 @@ def _address(url: str | None) -> str:
 
 def _length(pieces: list[tuple[int, list[Span]]], gap: int) -> int:
     return sum(cell_len(span.text) for _, piece in pieces for span in piece) + gap * (len(pieces) - 1)
+
+
+def with_server(spans: Sequence[Span], state: ServerState, *, busy: bool, width: int) -> Line:
+    """The line of a screen that borrows the device, and at its right end how the dashboard's own server is.
+
+    busy: whether the borrower has the device, or is about to.
+    """
+    lent = busy and state is ServerState.NONE
+    right = "dashboard's server: stopped for this" if lent else f"dashboard's server: {state}"
+    used = sum(cell_len(span.text) for span in spans)
+    if used + cell_len(right) + 3 > width:
+        right = right.removeprefix("dashboard's ")
+    room = width - used - cell_len(right)
+    if room <= 2:
+        return tuple(spans)
+    return (*spans, Span(" " * room), Span(right, "warn" if lent else "label"))

@@ -9,9 +9,10 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from spectui.core.plain import counted
-from spectui.core.snapshot import ServerState, Snapshot
+from spectui.core.snapshot import Snapshot
 from spectui.core.sweepview import SweepStage, SweepView, export_command
 from spectui.tui.text import count, model_name, short, shown, speed, times, wrap
+from spectui.tui.widgets.header import with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 if TYPE_CHECKING:
@@ -67,16 +68,7 @@ class SweepHeader(SweepPanel):
         spans = [Span("spectui", "accent"), Span(f"   {name}", "strong")]
         if sweep.model:
             spans.append(Span(f"   {short(model_name(sweep.model), 24)}"))
-        state = snapshot.server.state
-        lent = sweep.busy and state is ServerState.NONE
-        right = "dashboard's server: stopped for this" if lent else f"dashboard's server: {state}"
-        used = sum(cell_len(span.text) for span in spans)
-        if used + cell_len(right) + 3 > width:
-            right = right.removeprefix("dashboard's ")
-        room = width - used - cell_len(right)
-        if room > 2:
-            spans += [Span(" " * room), Span(right, "warn" if lent else "label")]
-        return [tuple(spans)]
+        return [with_server(spans, snapshot.server.state, busy=sweep.busy, width=width)]
 
 
 class SweepAxes(SweepPanel):
