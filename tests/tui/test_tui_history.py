@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import tui_fakes as fakes
 from conftest import Opener
+from piloting import settle
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 from tui_fakes import FakeController
@@ -16,12 +17,6 @@ from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.history import CompareScreen, HistoryScreen
 
 SIZES = [(20, 6), (80, 24), (120, 36), (200, 60)]
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    await pilot.pause()
-    await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
 
 
 async def entered(pilot: Pilot[None], controller: FakeController, runs: RunList | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import tui_fakes as fakes
 from conftest import Opener
+from piloting import notices, settle
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 from tui_fakes import FakeController
@@ -32,16 +33,6 @@ def text(pilot: Pilot[None], widget: str) -> str:
     panel = pilot.app.screen.query_one(widget, Panel)
     lines = "\n".join(panel.render_line(y).text.rstrip() for y in range(panel.size.height))
     return lines.replace("\u00a0", " ")
-
-
-def notices(pilot: Pilot[None]) -> list[str]:
-    return [notice.message for notice in pilot.app._notifications]
-
-
-async def settle(pilot: Pilot[None]) -> None:
-    await pilot.pause()
-    await pilot.app.workers.wait_for_complete()
-    await pilot.pause()
 
 
 async def entered(pilot: Pilot[None], controller: FakeController, view: SweepView) -> None:
