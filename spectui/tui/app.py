@@ -127,7 +127,9 @@ class SpectuiApp(App[None]):
             if screen.check_action(name, parameters) is False:
                 continue
             action = binding.action if binding.action.startswith("app.") else f"screen.{binding.action}"
-            yield SystemCommand(binding.description, binding.tooltip, lambda run=action: self.run_action(run))
+            key = self.get_key_display(next(iter(Binding.make_bindings([binding]))))
+            text = f"{key}  {binding.tooltip}"
+            yield SystemCommand(binding.description, text, lambda run=action: self.run_action(run))
         for command in super().get_system_commands(screen):
             if command.title in {"Theme", "Screenshot"}:
                 yield command

@@ -461,6 +461,7 @@ async def test_palette_offers_every_action(opened: Opener) -> None:
         commands = {command.title: command for command in pilot.app.get_system_commands(pilot.app.screen)}
         here = {b.description for b in DASHBOARD if not b.action.startswith("session(")}
         assert here <= set(commands)
+        assert commands["longer"].help == "]  Draft more tokens per pass"
         assert not any(title.startswith("session ") for title in commands)
         await commands["traffic"].callback()  # type: ignore[misc]
         assert controller.calls == [("toggle_traffic",)]
