@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import ServerState, Snapshot
@@ -91,7 +92,7 @@ def judged(outcome: Outcome, requests: int) -> Callable[[Snapshot], bool]:
 
 
 async def main() -> None:
-    """The story of the README: a draft length that loses, what is better, and that it wins."""
+    """The story of the README: a draft that loses, and n-grams that win on another workload."""
     app = SpectuiApp(StripController(Opening(demo=True, environ=dict(os.environ))))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, judged(Outcome.LOSING, 3), "a losing verdict at draft length 8")
@@ -116,10 +117,14 @@ async def main() -> None:
 
 
 async def win(app: SpectuiApp, pilot: Pilot[None]) -> None:
-    """Two drafted tokens on JSON, measured against the plain speed on the same prompts."""
-    await pilot.press("w", "down", "down", "enter")
-    await until(pilot, lambda s: s.settings.staged.traffic.workload == "json", "the workload")
-    while app.snapshot.settings.staged.speculation.draft_length > 2:
+    """Rewriting by n-grams, measured against the plain speed on the same prompts; no draft model is needed."""
+    await choose(pilot, "w", "rewrite")
+    await until(pilot, lambda s: s.settings.staged.traffic.workload == "rewrite", "the workload")
+    await choose(pilot, "n", "ngram-simple")
+    await until(pilot, lambda s: s.settings.staged.speculation.mode == "ngram-simple", "the mode")
+    await choose(pilot, "p", " 4 tokens")
+    await until(pilot, lambda s: s.settings.staged.speculation.ngram_lookup == 4, "the lookup")
+    while (app.snapshot.settings.staged.speculation.ngram_length or 48) > 8:
         before = app.snapshot.settings.staged
         await pilot.press("left_square_bracket")
         await until(pilot, staged_other_than(before), "a shorter length")
@@ -127,10 +132,21 @@ async def win(app: SpectuiApp, pilot: Pilot[None]) -> None:
     await until(
         pilot,
         lambda s: s.bet.passes > 0 and s.settings.running == s.settings.staged,
-        "traffic at draft length 2",
+        "traffic with n-grams",
     )
     await pilot.press("b", "y")
     await until(pilot, judged(Outcome.WINNING, 4), "a winning verdict")
+
+
+async def choose(pilot: Pilot[None], key: str, label: str) -> None:
+    """Open the list of a key and take the line with this label."""
+    await pilot.press(key)
+    await pilot.pause()
+    options = pilot.app.screen.query_one(OptionList)
+    lines = [str(option.prompt) for option in options.options]
+    wanted = next(index for index, line in enumerate(lines) if label in line)
+    steps = wanted - (options.highlighted or 0)
+    await pilot.press(*["down" if steps > 0 else "up"] * abs(steps), "enter")
 
 
 def staged_other_than(profile: TuningProfile) -> Callable[[Snapshot], bool]:
