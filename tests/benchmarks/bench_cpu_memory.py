@@ -1,5 +1,6 @@
 """CPU and memory of the dashboard on a scripted server: with traffic of 60 tokens/s, and idle.
 
+The plain speed and V(n) come from a second scripted server first, so that the full curve is predicted on the way.
 Targets: 6 % of one core with traffic and all charts at 120x36, 2 % idle, 80 MiB resident. For orientation also
 what a Textual app takes that does nothing, and one httpx client that only reads the same stream.
 """
@@ -24,6 +25,9 @@ BUSY_PERCENT = 6.0
 IDLE_PERCENT = 2.0
 MEMORY_MIB = 80.0
 WARM_UP_SECONDS = 15
+PLAIN_RATE = 34.0
+PREDICTED = " check"
+"""On screen once V(n) explains what a pass costs."""
 BEST = "\u2605"
 """On screen once the speedup curve is drawn."""
 PROFILE = """
@@ -39,9 +43,6 @@ draft_length = 4
 [traffic]
 workload = "prose"
 max_tokens = 200
-
-[baseline]
-tokens_per_second = 34.0
 """
 BARE_APP = "from textual.app import App; App().run()"
 BARE_READER = """
@@ -63,8 +64,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="no memory after minutes")
     parser.add_argument("--rate", type=float, default=60.0, help="tokens per second")
     given = parser.parse_args()
-    with scripted_server("--rate", str(given.rate)) as url:
-        bad = _dashboard(url, minutes=0 if given.quick else 20 if given.long else 3)
+    with (
+        scripted_server("--rate", str(given.rate)) as url,
+        scripted_server(f"{PLAIN_RATE:g}", script=Path(__file__).with_name("plain_server.py")) as plain,
+    ):
+        bad = _dashboard(url, plain, minutes=0 if given.quick else 20 if given.long else 3)
         with terminal([sys.executable, "-c", BARE_APP]) as opened:
             time.sleep(3)
             print(f"for orientation: a Textual app that does nothing {_percent(opened, 10):.1f} %, "
@@ -76,10 +80,15 @@ def main() -> int:
     return int(bad)
 
 
-def _dashboard(url: str, *, minutes: int) -> bool:
+def _dashboard(url: str, plain: str, *, minutes: int) -> bool:
     with _opened(url) as dashboard:
+        dashboard.type(b"b")
+        dashboard.wait_for("second server")
+        dashboard.type(plain.encode() + b"\r")
+        dashboard.wait_for(f"{PLAIN_RATE:.1f}", timeout=120)
         began = time.monotonic()
         dashboard.type(b" ")
+        dashboard.wait_for(PREDICTED, timeout=60)
         dashboard.wait_for(BEST, timeout=60)
         time.sleep(WARM_UP_SECONDS)
         painted = len(dashboard.drawn)

@@ -101,9 +101,9 @@ def terminal(argv: list[str], **options: int) -> Iterator[Terminal]:
 
 
 @contextmanager
-def scripted_server(*options: str) -> Iterator[str]:
-    """The scripted server as a process of its own; gives its address."""
-    argv = [sys.executable, str(TESTS / "scripted_server.py"), *options]
+def scripted_server(*options: str, script: Path = TESTS / "scripted_server.py") -> Iterator[str]:
+    """A scripted server as a process of its own; gives its address."""
+    argv = [sys.executable, str(script), *options]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         if process.stdout is None or not select.select([process.stdout], [], [], 10)[0]:
