@@ -39,6 +39,8 @@ class Facts:
     p_min: float = 0.0
     speculating: bool | None = None
     draft_on_cpu_beside_gpu: bool = False
+    gpu_unused: bool = False
+    """Whether layers were asked to go to a GPU, and there is none that this server can use."""
     counted: bool = True
     """Whether passes and requests were counted; False for numbers that somebody states."""
     speed_stated: bool = False

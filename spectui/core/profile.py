@@ -230,6 +230,15 @@ def restart_changes(running: TuningProfile, staged: TuningProfile) -> tuple[str,
     return tuple(changes)
 
 
+def asks_for_gpu(profile: TuningProfile) -> bool:
+    """Whether layers of target or draft are told to go to a GPU, rather than left to the server to place."""
+    server, speculation = profile.server, profile.speculation
+    layers = {server.gpu_layers}
+    if needs_draft_model(speculation.mode):
+        layers.add(speculation.draft_gpu_layers)
+    return server.device != "none" and not layers <= {None, "auto", 0}
+
+
 def _fields_of_mode(mode: str) -> frozenset[str]:
     if mode == OFF:
         return frozenset({"mode"})

@@ -341,6 +341,13 @@ TO_KNOW_RULES: Final[tuple[Rule, ...]] = (
         ("drafted", "accepted"),
     ),
     Rule(
+        "gpu-unused",
+        Group.TO_KNOW,
+        lambda f: f.gpu_unused,
+        lambda _: "gpu_layers asks for a GPU, and this llama-server uses none: all layers are on the CPU",
+        lambda _: "bring a llama-server that was built for your GPU (--list-devices names what it sees)",
+    ),
+    Rule(
         "old-two-pass-server",
         Group.TO_KNOW,
         lambda f: f.two_pass_server,

@@ -16,7 +16,7 @@ from typing import Any, Final
 from spectui.core.findings import Failure, Finding, Group, launch_finding
 from spectui.core.passes import is_two_pass_build
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
+from spectui.core.profile import OFF, TuningProfile, asks_for_gpu, is_ngram, needs_draft_model
 from spectui.core.secrets import redacted
 from spectui.core.segment import draft_length_of
 from spectui.core.snapshot import BetView
@@ -152,7 +152,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     findings: list[Finding] = []
     binary: Path | None = None
     caps: Capabilities | None = None
-    devices: tuple[Device, ...] = ()
+    devices: tuple[Device, ...] | None = None
     try:
         binary = await launcher.binary(profile)
         caps = await launcher.capabilities(binary)
@@ -168,7 +168,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     findings += [missing_file(role, path) for role, path in missing_models(profile)]
     if binary is not None and caps is not None:
         findings += _own_arguments(profile, binary, caps, around.environ, {f.code for f in findings})
-        findings += _misplaced_draft(profile, caps, devices)
+        findings += _misplaced(profile, caps, devices)
     else:
         findings += map(_said, (*unnamed_target(profile), *unnamed_draft(profile)))
     findings += _taken_port(profile)
@@ -178,7 +178,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     seen = await read_pair(_file(profile.server.model), _file(draft), speculation.mode, around.cache)
     findings += seen.findings
     if seen.size_gib:
-        findings += too_large(seen.size_gib, await around.machine.sample(), devices)
+        findings += too_large(seen.size_gib, await around.machine.sample(), devices or ())
     examined = Examined(
         binary=plain_line(str(binary), _LONGEST) if binary is not None else None,
         build=caps.version.label if caps is not None else None,
@@ -207,10 +207,13 @@ def _own_arguments(
     return findings
 
 
-def _misplaced_draft(
-    profile: TuningProfile, caps: Capabilities, devices: Sequence[Device]
+def _misplaced(
+    profile: TuningProfile, caps: Capabilities, devices: Sequence[Device] | None
 ) -> tuple[Finding, ...]:
-    """A draft that is told to stay on the CPU beside a target that goes to a GPU."""
+    """A draft that is told to stay on the CPU beside a target on a GPU; layers for a GPU that is not there.
+
+    devices: None where the binary does not list them.
+    """
     server, speculation = profile.server, profile.speculation
     flag = caps.flag("--n-gpu-layers")
     layers = server.gpu_layers
@@ -224,7 +227,10 @@ def _misplaced_draft(
         and layers != 0
     )
     facts = Facts(
-        mode=speculation.mode, draft_length=speculation.draft_length, draft_on_cpu_beside_gpu=beside
+        mode=speculation.mode,
+        draft_length=speculation.draft_length,
+        draft_on_cpu_beside_gpu=beside,
+        gpu_unused=devices == () and asks_for_gpu(profile),
     )
     return tuple(f for f in judge(facts).findings if f.group in _CONCERNS)
 

@@ -12,7 +12,7 @@ from spectui.core import speedup
 from spectui.core.agreement import Agreements
 from spectui.core.cost import ASSUMED_REST, CostModel, calibrated, known_costs, rereading_steps, split
 from spectui.core.prediction import full_curve, walked_curve
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import OFF, TuningProfile, asks_for_gpu
 from spectui.core.segment import Segment, longest_draft
 from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate
 from spectui.core.verdict import Facts, Failure, Verdict, judge
@@ -178,6 +178,7 @@ def verdict_of(
         p_min=speculation.p_min,
         speculating=server.speculating if server and speculation.mode != OFF else None,
         draft_on_cpu_beside_gpu=isinstance(server, LaunchedServer) and server.draft_on_cpu_beside_gpu,
+        gpu_unused=isinstance(server, LaunchedServer) and server.on_cpu_only and asks_for_gpu(profile),
         requests=bet.requests,
         passes=bet.passes,
         drafted=bet.drafted,

@@ -289,6 +289,11 @@ class LaunchedServer(Server):
         target, draft = self._placement.target_place, self._placement.draft_place
         return bool(target and draft and target.startswith("GPU") and draft.startswith("CPU"))
 
+    @property
+    def on_cpu_only(self) -> bool:
+        """Whether the log placed all of target and draft on the CPU."""
+        return self._placement.devices == ("the CPU",)
+
     def log_tail(self, lines: int) -> tuple[str, ...]:
         """The last lines of the server's output."""
         return self.process.tail(lines) if self.process is not None else ()
