@@ -326,6 +326,8 @@ class SessionMark:
     outcome: Outcome = Outcome.UNKNOWN
     sending: bool = False
     """Whether its traffic, baseline, A/B run or sweep loads the device now."""
+    measuring: bool = False
+    """Whether that is one that other traffic on the device would spoil: a baseline, an A/B run or a sweep."""
     devices: tuple[str, ...] = ()
     """As in ServerView."""
 

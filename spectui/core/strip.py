@@ -29,6 +29,7 @@ def mark_of(
         tokens_per_second=None if speed is None else round(speed, 1),
         outcome=instant.verdict.outcome,
         sending=instant.traffic is not TrafficState.OFF or bool(borrowed),
+        measuring=instant.traffic is TrafficState.BASELINE or bool(borrowed),
         devices=borrowed or (server.devices if server.state is ServerState.RUNNING else ()),
     )
 
@@ -60,19 +61,35 @@ def disturbing(marks: Sequence[SessionMark], number: int, devices: Sequence[str]
 
     devices: what that session computes on, or did last.
     """
+    device, others = _beside([mark for mark in marks if mark.sending], number, devices)
+    if not others:
+        return ""
+    end = ", ".join(f"{other} and space" for other in others)
+    return (
+        f"{_sessions(others, 'compute')} on {device} too, which spoils what is measured here: "
+        f"stop that first ({end})"
+    )
+
+
+def disturbed(marks: Sequence[SessionMark], number: int, devices: Sequence[str]) -> str:
+    """Whose measurement traffic of the session of that number would spoil, as `disturbing`; empty for nobody's."""
+    device, others = _beside([mark for mark in marks if mark.measuring], number, devices)
+    if not others:
+        return ""
+    return f"{_sessions(others, 'measure')} on {device}, and traffic here would spoil that: wait until it is done"
+
+
+def _beside(marks: Sequence[SessionMark], number: int, devices: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """The first of these devices that other sessions of ours among the marks compute on, and their numbers."""
     for device in devices:
-        others = tuple(
-            mark.number
-            for mark in marks
-            if mark.number != number and mark.owned and mark.sending and device in mark.devices
-        )
+        others = [mark for mark in marks if mark.number != number and mark.owned and device in mark.devices]
         if others:
-            who = (
-                f"session {others[0]} computes" if len(others) == 1 else f"sessions {_listed(others)} compute"
-            )
-            end = ", ".join(f"{other} and space" for other in others)
-            return f"{who} on {device} too, which spoils what is measured here: stop that first ({end})"
-    return ""
+            return device, tuple(mark.number for mark in others)
+    return "", ()
+
+
+def _sessions(numbers: Sequence[int], verb: str) -> str:
+    return f"session {numbers[0]} {verb}s" if len(numbers) == 1 else f"sessions {_listed(numbers)} {verb}"
 
 
 def _listed(numbers: Sequence[int]) -> str:

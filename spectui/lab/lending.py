@@ -22,9 +22,9 @@ class LendingSession(Session):
 
     @property
     def unsettled(self) -> bool:
-        """Whether its server starts or its baseline is measured: what would have to come back does not run yet."""
+        """Whether a command is at work or a server loads: what would have to come back does not run yet."""
         starting = {ServerState.STARTING, ServerState.LOADING}
-        return self._measuring or (self.server is not None and self.server.state in starting)
+        return self._operations.hurried or (self.server is not None and self.server.state in starting)
 
     def require_lendable(self, then: str) -> None:
         """Raise UsageError while nobody may borrow the device. then: what to do when somebody may, as a verb."""

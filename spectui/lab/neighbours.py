@@ -16,10 +16,12 @@ class Neighbours:
         """Numbers of the sweeps that other sessions run now."""
         self._now = ""
         self._since = ""
+        self.disturbed = ""
+        """Whose measurement traffic of the session would spoil now, in a sentence; empty for nobody's."""
 
-    def tell(self, disturbing: str, sweeps: frozenset[int] = frozenset()) -> None:
-        """disturbing: who computes on the session's devices now, as `strip.disturbing` has it; empty for nobody."""
-        self._now = disturbing
+    def tell(self, disturbing: str, sweeps: frozenset[int] = frozenset(), *, disturbed: str = "") -> None:
+        """What `core.strip` says of this session: who disturbs it now, and whom its traffic would disturb."""
+        self._now, self.disturbed = disturbing, disturbed
         self._since = self._since or disturbing
         self.sweeps = sweeps
 

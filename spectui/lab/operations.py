@@ -23,17 +23,19 @@ class Operations:
         self._on_error = on_error
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._urgent: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
-    def busy(self) -> bool:
-        """Whether an operation runs or waits."""
-        return bool(self._tasks)
+    def hurried(self) -> bool:
+        """Whether an urgent operation runs or waits."""
+        return self._urgent is not None and not self._urgent.done()
 
     def urgent(self, work: Work) -> asyncio.Task[None]:
         """Cancel what runs or waits, then run this; returns what ends when it has, however it ended."""
         self._cancel_all()
-        return self._begin(work)
+        self._urgent = self._begin(work)
+        return self._urgent
 
     def patient(self, work: Work) -> None:
         """Run this when everything before it has ended."""

@@ -246,6 +246,10 @@ class Session:
     async def _resume(self) -> None:
         """Go on with what runs: traffic if it is wanted, in a new segment if the settings changed."""
         profile, server = self.staging.running, self.server
+        spoilt = self.neighbours.disturbed if self.wants_traffic else ""
+        if spoilt:
+            self.wants_traffic = False
+            self.troubles.on_notice(spoilt)
         same = self._sending.is_of(server, profile)
         if same and self.wants_traffic == (self.traffic_state is not TrafficState.OFF):
             return

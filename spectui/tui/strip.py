@@ -15,7 +15,7 @@ from typing import Final
 from textual.message import Message
 
 from spectui.core.snapshot import Snapshot, StripView
-from spectui.core.strip import MAX_SESSIONS, disturbing, mark_of, shared_devices
+from spectui.core.strip import MAX_SESSIONS, disturbed, disturbing, mark_of, shared_devices
 from spectui.errors import UsageError
 from spectui.tui.bridge import SessionController
 from spectui.tui.controller import Sink
@@ -184,9 +184,8 @@ class StripController(FrontCommands):
         sweeps = [place.control.sweep.running for place in self._places]
         for index, place in enumerate(self._places):
             others = {number for other, number in enumerate(sweeps) if other != index and number is not None}
-            place.control.neighbours.tell(
-                disturbing(view.marks, index + 1, place.control.devices), frozenset(others)
-            )
+            where = view.marks, index + 1, place.control.devices
+            place.control.neighbours.tell(disturbing(*where), frozenset(others), disturbed=disturbed(*where))
 
     def _marks(self) -> StripView:
         marks = tuple(

@@ -13,7 +13,7 @@ from spectui.core.snapshot import (
     Snapshot,
     TrafficState,
 )
-from spectui.core.strip import disturbing, mark_of, session_label, shared_devices, sharing_sentence
+from spectui.core.strip import disturbed, disturbing, mark_of, session_label, shared_devices, sharing_sentence
 from spectui.core.verdict import Outcome, Verdict
 
 CPU, GPU0, GPU1 = "the CPU", "GPU 0", "GPU 1"
@@ -25,8 +25,12 @@ RUNNING = Snapshot(
 )
 
 
-def mark(number: int, *devices: str, sending: bool = False, owned: bool = True) -> SessionMark:
-    return SessionMark(number=number, label="p", devices=devices, sending=sending, owned=owned)
+def mark(
+    number: int, *devices: str, sending: bool = False, owned: bool = True, measuring: bool = False
+) -> SessionMark:
+    return SessionMark(
+        number=number, label="p", devices=devices, sending=sending, owned=owned, measuring=measuring
+    )
 
 
 def test_the_mark_of_a_running_session() -> None:
@@ -149,3 +153,13 @@ def test_who_disturbs_the_first_session(
     marks: tuple[SessionMark, ...], devices: tuple[str, ...], said: str
 ) -> None:
     assert disturbing(marks, 1, devices) == said
+
+
+def test_whose_measurement_the_first_session_would_spoil() -> None:
+    measures = mark(2, CPU, sending=True, measuring=True)
+    assert disturbed((mark(1), measures), 1, (GPU0, CPU)) == (
+        "session 2 measures on the CPU, and traffic here would spoil that: wait until it is done"
+    )
+    assert disturbed((mark(1), measures), 2, (CPU,)) == ""
+    assert disturbed((mark(1), measures), 1, (GPU0,)) == ""
+    assert disturbed((mark(1), mark(2, CPU, sending=True)), 1, (CPU,)) == ""

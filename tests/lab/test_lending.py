@@ -112,6 +112,39 @@ async def test_the_device_is_lent_from_the_command_on_until_the_last_borrower_is
             await session.aclose()
 
 
+async def test_nothing_is_lent_while_a_command_is_at_work(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        session = session_on(server.url, tmp_path)
+        try:
+            session.open(traffic=False)
+            with pytest.raises(UsageError, match=r"the server is starting.*compare when that is done"):
+                session.require_lendable("compare")
+            await session.settled()
+            session.require_lendable("compare")
+        finally:
+            await session.aclose()
+
+
+async def test_traffic_that_would_spoil_a_neighbours_measurement_does_not_begin(tmp_path: Path) -> None:
+    async with ScriptedServer() as server:
+        session = session_on(server.url, tmp_path)
+        notices: list[str] = []
+        session.troubles.on_notice = notices.append
+        try:
+            session.open(traffic=False)
+            await session.settled()
+            session.neighbours.tell("", disturbed="session 2 measures")
+            session.toggle_traffic()
+            await session.settled()
+            assert (session.traffic_state, server.streams) == (TrafficState.OFF, 0)
+            assert notices == ["session 2 measures"]
+            session.neighbours.tell("")
+            session.toggle_traffic()
+            await until(lambda: session.traffic_state is TrafficState.ON)
+        finally:
+            await session.aclose()
+
+
 async def test_a_closed_session_lends_nothing(tmp_path: Path) -> None:
     session = session_on("http://127.0.0.1:1", tmp_path)
     await session.aclose()

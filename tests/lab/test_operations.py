@@ -60,12 +60,10 @@ async def test_patient_operations_wait_their_turn_in_order(made: Recorder) -> No
         made.operations.patient(made.work(name))
     await made.idle()
     assert made.log == ["a begins"]
-    assert made.operations.busy
     for name in "bca":
         made.gates[name].set()
     await made.operations.settled()
     assert made.log == [f"{name} {what}" for name in "abc" for what in ("begins", "ends")]
-    assert not made.operations.busy
 
 
 async def test_an_urgent_one_cancels_what_runs_and_what_waits(made: Recorder) -> None:
@@ -79,6 +77,19 @@ async def test_an_urgent_one_cancels_what_runs_and_what_waits(made: Recorder) ->
     await made.operations.settled()
     assert made.log == ["a begins", "a cleaned up", "c begins", "c ends"]
     assert made.errors == []
+
+
+async def test_an_urgent_one_is_at_work_until_it_has_ended(made: Recorder) -> None:
+    made.operations.patient(made.work("a"))
+    await made.until("a begins")
+    assert not made.operations.hurried
+    made.clean_up.set()
+    made.operations.urgent(made.work("b"))
+    assert made.operations.hurried
+    await made.until("b begins")
+    made.gates["b"].set()
+    await made.operations.settled()
+    assert not made.operations.hurried
 
 
 async def test_the_next_one_begins_only_after_the_clean_up(made: Recorder) -> None:
@@ -175,11 +186,9 @@ async def test_closing_waits_until_everything_has_cleaned_up(made: Recorder) -> 
     async with asyncio.timeout(5):
         await closing
     assert made.log == ["a begins", "a cleaned up"]
-    assert not made.operations.busy
 
 
 async def test_nothing_at_work_is_settled_and_closed_at_once(made: Recorder) -> None:
-    assert not made.operations.busy
     async with asyncio.timeout(1):
         await made.operations.settled()
         await made.operations.aclose()

@@ -388,6 +388,10 @@ def test_a_session_is_told_who_disturbs_it_and_what_is_swept_elsewhere() -> None
     other.control.neighbours.require_free(3)
     strip._take(other, SnapshotReady(replace(SENDING, traffic=TrafficState.OFF)))
     one.control.neighbours.require_quiet()
+    assert one.control.neighbours.disturbed == ""
+    strip._take(other, SnapshotReady(replace(SENDING, traffic=TrafficState.BASELINE)))
+    assert one.control.neighbours.disturbed.startswith("session 2 measures on the CPU")
+    assert other.control.neighbours.disturbed == ""
 
 
 async def test_whoever_is_left_alone_is_not_disturbed() -> None:
