@@ -76,6 +76,7 @@ class Session:
             on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
             on_begin=self.gauge.decoding_begins,
             on_note=self._say,
+            on_problem=self.troubles.on_notice,
             neighbours=self.neighbours,
         )
         self._log_file = log_file

@@ -120,6 +120,7 @@ async def plain_of(
             on_token=on_token,
             on_begin=lambda _at: None,
             on_note=lambda _note: None,
+            on_problem=lambda _why: None,
             neighbours=neighbours,
         )
         started = Started(profile, api_key=None)
