@@ -129,8 +129,17 @@ class PlainSpeed:
         return found
 
     async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        """V(n) on a server that does not speculate. Raises ServerError where it cannot be probed."""
-        return await run_probe(server.client, probe_points(profile), on_progress=self._probing)
+        """V(n) on a server that does not speculate.
+
+        Raises ServerError where it cannot be probed, UsageError as soon as a neighbour disturbs it.
+        """
+
+        def probing(done: int, points: int) -> None:
+            self._neighbours.require_undisturbed()
+            self._probing(done, points)
+
+        self._neighbours.require_quiet()
+        return await run_probe(server.client, probe_points(profile), on_progress=probing)
 
     async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
         return await probe_if_possible(
