@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 from spectui import __version__
+from spectui.core.secrets import KEY_VARIABLE, api_key_of, key_variable_of
 from spectui.errors import SpectuiError, UsageError
 from spectui.experiments import ab, concurrency
 from spectui.history_commands import history
 from spectui.options import (
-    KEY_VARIABLE,
     Numbers,
     Real,
-    api_key_of,
     checked_url,
     folders,
     load_profile,
@@ -249,7 +248,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         environ=os.environ,
         cache=folders().cache,
         api_key=api_key_of(profile, os.environ),
-        key_variable=profile.server.api_key_env or KEY_VARIABLE,
+        key_variable=key_variable_of(profile),
     )
     diagnosis = run_to_end(examine(profile, around))
     print_result(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
@@ -304,9 +303,9 @@ def _dashboard(*openings: Mapping[str, Any], welcome: bool = False) -> None:
     from spectui.tui.opening import Opening  # noqa: PLC0415
     from spectui.tui.strip import StripController  # noqa: PLC0415
 
-    given: dict[str, Any] = {"environ": dict(os.environ), "api_key": os.environ.get(KEY_VARIABLE)}
-    sessions = [Opening(**{**given, **one}) for one in openings]
-    app = SpectuiApp(StripController(*sessions, api_key=given["api_key"]), welcome=welcome)
+    environ = dict(os.environ)
+    sessions = [Opening(environ=environ, **one) for one in openings]
+    app = SpectuiApp(StripController(*sessions), welcome=welcome)
     app.run()
     if app.return_code:
         sys.exit(app.return_code)

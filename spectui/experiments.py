@@ -10,8 +10,9 @@ from typing import Final
 
 import click
 
+from spectui.core.secrets import api_key_of
 from spectui.errors import UsageError
-from spectui.options import Duration, Numbers, api_key_of, folders, target_of, with_baseline, workloads_of
+from spectui.options import Duration, Numbers, folders, target_of, with_baseline, workloads_of
 from spectui.printing import JSON_OPTION, fail, print_result, say
 
 _FEWEST: Final = 8

@@ -1,4 +1,4 @@
-"""What the command line's arguments mean: number types, profiles and addresses, keys and workloads.
+"""What the command line's arguments mean: number types, profiles and addresses, and workloads.
 
 Apart from the commands; every function raises SpectuiError, one line, for input that cannot be used.
 """
@@ -6,7 +6,7 @@ Apart from the commands; every function raises SpectuiError, one line, for input
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
@@ -25,8 +25,6 @@ _SLOWEST: Final = 0.001
 _FASTEST: Final = 1e7
 _HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d{1,5}(/.*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(/.*)?")
 _DURATION: Final = re.compile(r"(?:(?P<h>\d{1,4})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,8})s?)?")
-KEY_VARIABLE: Final = "SPECTUI_API_KEY"
-"""Variable that holds the API key of an attached server."""
 
 
 class Numbers(click.ParamType[tuple[int, ...]]):
@@ -153,12 +151,6 @@ def with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
             )
         return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
     return replace(profile, baseline=BaselineSettings(url=checked_url(text)))
-
-
-def api_key_of(profile: TuningProfile, environ: Mapping[str, str]) -> str | None:
-    """The key for a server: from the profile's variable, else from the general one."""
-    name = profile.server.api_key_env or KEY_VARIABLE
-    return environ.get(name) or None
 
 
 def workloads_of(text: str | None, profile: TuningProfile) -> tuple[str, ...]:

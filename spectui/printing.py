@@ -22,7 +22,12 @@ def print_result(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[s
 
 
 def write(text: str, *, newline: bool = True) -> None:
-    """Write to stdout; ends the command where that cannot be done, in silence where a pipe's reader left."""
+    """Write to stdout; ends the command where that cannot be done, in silence where a pipe's reader left.
+
+    What stdout's encoding does not have becomes "?", such as bytes of an argument that are no UTF-8.
+    """
+    encoding = sys.stdout.encoding
+    text = text.encode(encoding, "replace").decode(encoding)
     try:
         click.echo(text, nl=newline)
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from spectui.core.plain import plain_line
 from spectui.core.sweepaxes import DRAFT_LENGTHS, LENGTHS, LOOKUPS, P_MINS, REQUESTS
 from spectui.errors import ServerError, UsageError
 from spectui.options import Duration, Numbers, Reals, folders, listed, load_profile, workloads_of
-from spectui.printing import JSON_OPTION, fail, print_result, say
+from spectui.printing import JSON_OPTION, fail, print_result, say, write
 
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
@@ -112,7 +112,7 @@ def export(source: str, *, kind: str, file: str | None) -> None:
         say(f"these results are stale: {plain_line(other)} is another one than they were measured with")
     text = run_to_end(exporting.export(kind, profile=profile, found=found, launcher=Launcher()))
     if file is None:
-        click.echo(text, nl=False)
+        write(text, newline=False)
     else:
         exporting.write(file, text, executable=kind == "shell")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from scripted_server import Failure, Script, ScriptedServer
 from spectui import __version__
 from spectui.cli import main
 from spectui.options import Duration
+from spectui.printing import write
 from spectui.store.paths import Folders, shipped_examples
 from spectui.store.profiles import load
 
@@ -346,6 +348,27 @@ def test_an_unhealthy_command_is_status_1(run: Runner) -> None:
     assert (wrong.status, wrong.json["ok"]) == (1, False)
     right = run("check", "llama-server -m t", "--help-text", str(help_text), "--json")
     assert (right.status, right.json["ok"], right.json["findings"]) == (0, True, [])
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["table", "json"])
+def test_a_command_that_is_no_utf_8_is_checked_like_any_other(run: Runner, as_json: tuple[str, ...]) -> None:
+    help_text = Path(__file__).parent / "data" / "help" / "b10434.txt"
+    ended = run(
+        "check", "llama-server -m /x/\udcff.gguf --draft-max 4", "--help-text", str(help_text), *as_json
+    )
+    assert (ended.status, ended.err) == (1, "")
+    assert ".gguf" in ended.out
+
+
+def test_what_the_output_has_no_character_for_is_replaced(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("a \udcff b")
+    assert capsys.readouterr().out == "a ? b\n"
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", ascii_only)
+    write("größer")
+    assert ascii_only.buffer.getvalue() == b"gr??er\n"  # type: ignore[attr-defined]
 
 
 def test_profiles_are_listed_own_ones_first(run: Runner, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ _ESCAPES: Final = re.compile(
     "|[ -/]*[0-~])"  # two-character and charset sequences
 )
 _CONTROLS: Final = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""C0 but tab, DEL, C1, Unicode line ends and direction overrides."""
+"""C0 but tab, DEL, C1, Unicode line ends, direction overrides; surrogates, which no encoding has."""
 
 
 def plain_line(text: str, limit: int | None = None) -> str:

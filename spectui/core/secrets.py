@@ -1,12 +1,27 @@
-"""Which arguments of a command line are secrets, so that none is shown, printed or stored."""
+"""Secrets: which arguments hold one, so that none is shown or stored, and which key goes to which server."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
+if TYPE_CHECKING:
+    from spectui.core.profile import TuningProfile
+
+KEY_VARIABLE: Final = "SPECTUI_API_KEY"
+"""Variable with the API key of attached servers whose profile names no variable of its own."""
 SECRET_ARGUMENTS: Final = ("--api-key", "--hf-token", "-hft")
 _HIDDEN: Final = "***"
+
+
+def key_variable_of(profile: TuningProfile) -> str:
+    """The variable that holds the key of a server that the user names, or whose profile he opens."""
+    return profile.server.api_key_env or KEY_VARIABLE
+
+
+def api_key_of(profile: TuningProfile, environ: Mapping[str, str]) -> str | None:
+    """That key; None where the environment has none."""
+    return environ.get(key_variable_of(profile)) or None
 
 
 def is_secret(argument: str) -> bool:

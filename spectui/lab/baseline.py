@@ -15,7 +15,7 @@ from typing import Final
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
-from spectui.errors import PromptsError
+from spectui.errors import PromptsError, UsageError
 from spectui.lab.collect import Collector
 from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import Server
@@ -101,6 +101,17 @@ async def measure_plain(
         late = clock() - begun >= ENOUGH_SECONDS
         if rounds >= MAX_ROUNDS or (rounds >= MIN_ROUNDS and (settled or late)):
             return speed, segment
+
+
+def require_plain(server: Server) -> None:
+    """Raises UsageError for a server that speculates: its speed is no plain one."""
+    if not server.speculating:
+        return
+    if server.owned:
+        raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
+    raise UsageError(
+        f"{server.client.base_url} speculates itself, so it is no baseline: name a server without"
+    )
 
 
 def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:

@@ -16,6 +16,7 @@ from spectui.core.profile import OFF, TuningProfile
 from spectui.core.segment import SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView
 from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
+from spectui.lab.baseline import require_plain
 from spectui.lab.collect import Collector
 from spectui.lab.judging import with_costs
 from spectui.lab.launcher import Launcher
@@ -137,8 +138,7 @@ class ConcurrencySweep:
         try:
             async with self._open(plain, profile.server.url) as server:
                 _require_slots(server, levels[-1])
-                if server.speculating:
-                    raise UsageError(f"{server.client.base_url} speculates itself, so it is no baseline")
+                require_plain(server)
                 for n in levels:
                     speeds[n] = await self._plain(server, _at(plain, n), workload, requests)
                 probed = await self._probe(server, profile, levels)

@@ -159,14 +159,3 @@ def _outputs(outputs: Outputs | None) -> OutputsView | None:
     return OutputsView(
         compared=outputs.compared, different=outputs.different, prompt=plain_line(prompt, 80), first=first
     )
-
-
-async def ended(task: asyncio.Task[None]) -> None:
-    """Wait until a task has cleaned up, also when whoever waits is cancelled, which cancels the task as well."""
-    try:
-        await asyncio.wait({task})
-    except asyncio.CancelledError:
-        if not task.cancelling():
-            task.cancel()
-        await asyncio.wait({task})
-        raise

@@ -195,10 +195,7 @@ class Measurer:
             plain = plain.with_server(url=stated.url)
         server = await self._open(plain, key_of=one.server.url or "none")
         try:
-            if server.speculating:
-                raise UsageError(
-                    f"{stated.url} speculates itself, so it is no baseline: name a server without"
-                )
+            baseline.require_plain(server)
             probed = await self._probe(server, plain)
             return {
                 name: await self._plain(server, plain.with_traffic(workload=name), workload, order, probed)

@@ -25,6 +25,11 @@ class Neighbours:
         self._since = self._since or disturbing
         self.sweeps = sweeps
 
+    @property
+    def quiet(self) -> bool:
+        """Whether work that nobody asked for may use the session's devices: it is right, and spoils nothing."""
+        return not (self._now or self.disturbed)
+
     def require_quiet(self) -> None:
         """A measurement begins. Raises UsageError while somebody disturbs it."""
         self._since = self._now

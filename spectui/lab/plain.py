@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from spectui.core.plain import counted
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
-from spectui.errors import SpectuiError, UsageError
+from spectui.errors import SpectuiError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.launcher import Launcher, LaunchPlan
@@ -30,6 +29,7 @@ from spectui.store.baselines import BaselineKey, BaselineStore
 class PlainSpeed:
     """on_token is told of tokens as they arrive, on_note what is going on in a few words.
 
+    on_problem: told, in one line, what went wrong beside a speed that was measured all the same.
     neighbours: asked whether what is measured on a server of ours is its own speed.
     """
 
@@ -42,6 +42,7 @@ class PlainSpeed:
         on_token: Callable[[int, float], None],
         on_begin: Callable[[float], None],
         on_note: Callable[[str], None],
+        on_problem: Callable[[str], None],
         neighbours: Neighbours,
     ) -> None:
         self._launcher = launcher
@@ -50,8 +51,10 @@ class PlainSpeed:
         self._on_token = on_token
         self._on_begin = on_begin
         self._on_note = on_note
+        self._on_problem = on_problem
         self._neighbours = neighbours
-        self._measured_here: set[BaselineKey] = set()
+        self._measured: dict[BaselineKey, Plain] = {}
+        """What was measured here, whether or not the store could keep it."""
         self._second: dict[tuple[object, ...], Plain] = {}
         """What second servers gave, by the conditions."""
 
@@ -61,7 +64,7 @@ class PlainSpeed:
         What was measured in this session beats what is stated, and that what was measured in another.
         """
         stated = profile.baseline.tokens_per_second
-        if stated is not None and (profile.attached or not self._measured_here):
+        if stated is not None and (profile.attached or not self._measured):
             return baseline.given(stated)
         if profile.baseline.url is not None:
             return self._second.get(_conditions(profile, profile.baseline.url))
@@ -70,10 +73,12 @@ class PlainSpeed:
         plan = await self._launcher.plan(profile.without_speculation())
         workload = await asyncio.to_thread(load_workload, profile.traffic)
         key = baseline.key_for(plan, workload)
-        known = await asyncio.to_thread(baseline.remembered, self._store, key)
-        if known is not None and key in self._measured_here:
-            return replace(known, source="measured")
-        return baseline.given(stated) if stated is not None else known
+        measured = self._measured.get(key)
+        if measured is not None:
+            return measured
+        if stated is not None:
+            return baseline.given(stated)
+        return await asyncio.to_thread(baseline.remembered, self._store, key)
 
     def stale(self, profile: TuningProfile) -> str:
         """Why what a second server gave does not count under these conditions; empty where there is nothing."""
@@ -90,19 +95,18 @@ class PlainSpeed:
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
-        if server.speculating:
-            raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
+        baseline.require_plain(server)
         self._neighbours.require_quiet()
         speed, measured = await self._on(server, workload, plan.profile)
         probed = await self._probe_if_possible(server, plan.profile)
         self._neighbours.require_undisturbed()
         plain = Plain(speed, "measured", probed.v, probed.error)
         key = baseline.key_for(plan, workload)
-        self._measured_here.add(key)
+        self._measured[key] = plain
         try:
             await asyncio.to_thread(baseline.remember, self._store, key, plain, measured)
         except SpectuiError as error:
-            self._on_note(str(error))
+            self._on_problem(str(error))
         return plain
 
     async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
@@ -114,8 +118,7 @@ class PlainSpeed:
         second = AttachedServer(plain, api_key=key)
         try:
             await second.connect()
-            if second.speculating:
-                raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
+            baseline.require_plain(second)
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
             probed = await self._probe_if_possible(second, plain)
@@ -126,12 +129,24 @@ class PlainSpeed:
         return found
 
     async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        """V(n) on a server that does not speculate. Raises ServerError where it cannot be probed."""
-        return await run_probe(server.client, probe_points(profile), on_progress=self._probing)
+        """V(n) on a server that does not speculate.
+
+        Raises ServerError where it cannot be probed, UsageError as soon as a neighbour disturbs it.
+        """
+
+        def probing(done: int, points: int) -> None:
+            self._neighbours.require_undisturbed()
+            self._probing(done, points)
+
+        self._neighbours.require_quiet()
+        return await run_probe(server.client, probe_points(profile), on_progress=probing)
 
     async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
         return await probe_if_possible(
-            server.client, probe_points(profile), on_problem=self._on_note, on_progress=self._probing
+            server.client,
+            probe_points(profile),
+            on_problem=lambda why: self._on_problem(f"verification could not be probed: {why}"),
+            on_progress=self._probing,
         )
 
     def _probing(self, done: int, points: int) -> None:

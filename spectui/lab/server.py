@@ -30,6 +30,7 @@ from spectui.errors import (
     UsageError,
 )
 from spectui.lab.attaching import discover
+from spectui.lab.ending import finished
 from spectui.lab.launcher import HOST, LaunchPlan
 from spectui.llama.client import Health, LlamaClient, Props, SlotInfo
 from spectui.llama.events import Event, LoadProgress, Placement, SpeculationOff, Statistics, root_failure
@@ -154,7 +155,13 @@ class Server:
         return error
 
     async def stop(self) -> None:
-        """Leave the server: end our streams, and the process if it is ours."""
+        """Leave the server: end our streams, and the process if it is ours.
+
+        Returns when all of that has ended, also when it is cancelled: what starts next needs the memory.
+        """
+        await finished(self._leave())
+
+    async def _leave(self) -> None:
         await self.client.aclose()
 
 
@@ -260,19 +267,6 @@ class LaunchedServer(Server):
         code = "server-crashed" if root is None else root.code
         return ServerDied(text, code=code, log_tail=self.log_tail(12))
 
-    async def stop(self) -> None:
-        """Close our streams, then end the process."""
-        if self.state is not ServerState.GONE:
-            self.state = ServerState.STOPPING
-        if self._watch is not None:
-            self._watch.cancel()
-        try:
-            await self.client.close_streams()
-        finally:
-            if self.process is not None:
-                await self.process.stop()
-            await self.client.aclose()
-
     @property
     def drafting(self) -> DraftTiming | None:
         """Totals of the statistics lines over all implementations."""
@@ -308,6 +302,21 @@ class LaunchedServer(Server):
             draft_place=self._placement.draft_place if self.profile.speculation.mode != OFF else None,
             devices=self._placement.devices,
         )
+
+    async def _leave(self) -> None:
+        # A server waits for its clients, so that our streams end before it.
+        if self.state is not ServerState.GONE:
+            self.state = ServerState.STOPPING
+        if self._watch is not None:
+            self._watch.cancel()
+        try:
+            await self.client.close_streams()
+        finally:
+            try:
+                if self.process is not None:
+                    await self.process.stop()
+            finally:
+                await self.client.aclose()
 
     def _line(self, line: str) -> None:
         event = self._parser.feed(line)

@@ -76,6 +76,7 @@ class Session:
             on_token=lambda count, at: self.gauge.tokens_arrived(count, at, ""),
             on_begin=self.gauge.decoding_begins,
             on_note=self._say,
+            on_problem=self.troubles.on_notice,
             neighbours=self.neighbours,
         )
         self._log_file = log_file
@@ -382,7 +383,8 @@ class Session:
     def _probe_while_idle(self, server: Server, profile: TuningProfile) -> None:
         """Probe a server of ours that has nothing to do; where a draft would read along, b probes."""
         alone = profile.speculation.mode == OFF or is_ngram(profile.speculation.mode)
-        if server.owned and alone and not (self.wants_traffic or self.gauge.verification):
+        needed = server.owned and alone and not (self.wants_traffic or self.gauge.verification)
+        if needed and self.neighbours.quiet:
             self._idle.begin(lambda: self._probe_running(server))
 
     async def _probe_running(self, server: Server) -> None:

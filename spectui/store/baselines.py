@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt
 
+from spectui.core.secrets import without_secrets
 from spectui.errors import SpectuiError
 from spectui.store.atomic import write_text
 from spectui.store.paths import Folders, make_folder
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 MAX_ENTRIES: Final = 200
-_LEFT_OUT: Final = frozenset({"--port", "--api-key"})
-"""Arguments with a value that say nothing about speed: the port changes with each start, a key is a secret."""
+_PORT: Final = "--port"
+"""It changes with each start, and says nothing about speed."""
 _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
 
@@ -61,7 +62,7 @@ class BaselineKey:
     binary: FileIdentity
     model: FileIdentity
     argv: tuple[str, ...]
-    """The plain server's arguments; port and API key are taken out here."""
+    """The plain server's arguments; the port and secrets are taken out here."""
     workload: str
     prompts_hash: str
     """From `hash_prompts`."""
@@ -198,11 +199,11 @@ def hash_prompts(prompts: Iterable[str]) -> str:
 
 def _comparable(argv: Iterable[str]) -> tuple[str, ...]:
     kept: list[str] = []
-    arguments = iter(argv)
+    arguments = iter(without_secrets(tuple(argv)))
     for argument in arguments:
-        if argument in _LEFT_OUT:
+        if argument == _PORT:
             next(arguments, None)
-        elif argument.partition("=")[0] not in _LEFT_OUT:
+        elif argument.partition("=")[0] != _PORT:
             kept.append(argument)
     return tuple(kept)
 

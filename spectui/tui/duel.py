@@ -142,7 +142,7 @@ class SessionDuel:
         return a, self._picked
 
     async def _run(self, duel: Duel) -> None:
-        from spectui.lab.duel import ended  # noqa: PLC0415
+        from spectui.lab.ending import ended  # noqa: PLC0415
 
         if duel.view.state is DuelState.STOPPING:
             return

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectui.core.profile import ServerSettings, TuningProfile
+from spectui.core.secrets import api_key_of
 
 if TYPE_CHECKING:
     from spectui.store.paths import Folders
@@ -32,26 +33,23 @@ class Opening:
     """Open the profile used last, if there is one."""
     environ: Mapping[str, str] = field(default_factory=dict)
     api_key: str | None = None
+    """Given for the address of `profile`, in place of the environment's; no other server gets it."""
     log_name: str = "llama-server.log"
     """File for what its servers print; each session has its own."""
 
     def key_of(self, profile: TuningProfile) -> str | None:
-        """The key for a server; one that was given for the opening's address is sent nowhere else."""
-        name = profile.server.api_key_env
-        if name:
-            return self.environ.get(name)
-        opened = self.profile
-        return self.api_key if opened is not None and opened.server.url == profile.server.url else None
+        """The key for a server that the user names, or whose profile he opens."""
+        here = self.profile is not None and self.profile.server.url == profile.server.url
+        if here and self.api_key and not profile.server.api_key_env:
+            return self.api_key
+        return api_key_of(profile, self.environ)
 
     def at(self, url: str) -> Opening:
-        """An opening on an address that was typed: the key of one that names no address is for those.
-
-        Raises UsageError for what is no address.
-        """
+        """An opening on an address that was typed. Raises UsageError for what is no address."""
         from spectui.llama.client import normalise_url  # noqa: PLC0415
 
         profile = TuningProfile(server=ServerSettings(url=normalise_url(url)))
-        return Opening(profile=profile, environ=self.environ, api_key=self.api_key, log_name=self.log_name)
+        return Opening(profile=profile, environ=self.environ, log_name=self.log_name)
 
     def log_file(self, folders: Folders) -> Path | None:
         """Where its servers' output goes; None where that folder cannot be made."""

@@ -36,14 +36,13 @@ class _Place:
 
 
 class StripController(FrontCommands):
-    """One session for each opening, the first in front. api_key: for addresses that are typed later."""
+    """One session for each opening, the first in front."""
 
-    def __init__(self, *openings: Opening, api_key: str | None = None) -> None:
+    def __init__(self, *openings: Opening) -> None:
         if len(openings) > MAX_SESSIONS:
             raise UsageError(f"{len(openings)} sessions: there are keys for {MAX_SESSIONS}")
         self._sink: Sink = lambda _message: None
         self._environ: Mapping[str, str] = openings[0].environ if openings else {}
-        self._api_key = api_key
         self._places: list[_Place] = []
         for opening in openings or (Opening(),):
             self._places.append(_Place(self._named_log(opening)))
@@ -107,7 +106,7 @@ class StripController(FrontCommands):
         if self.front.empty:
             await self.front.attach(url)
         else:
-            self._add(Opening(environ=self._environ, api_key=self._api_key).at(url))
+            self._add(Opening(environ=self._environ).at(url))
 
     async def close_session(self) -> None:
         """End the session in front; its neighbour comes forward at once. Raises UsageError for the only one."""

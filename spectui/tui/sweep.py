@@ -241,7 +241,7 @@ class SessionSweep:
 
     async def _run(self, sweep: WatchedSweep) -> None:
         from spectui.core.sweepview import SweepStage  # noqa: PLC0415
-        from spectui.lab.duel import ended  # noqa: PLC0415
+        from spectui.lab.ending import ended  # noqa: PLC0415
 
         if sweep.view.stage is SweepStage.STOPPING:
             return

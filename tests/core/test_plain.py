@@ -20,6 +20,7 @@ from spectui.core.plain import plain_line
         ("\x1b(Bx\x1b7y", "xy"),
         ("bell\x07 c1\x9b31m", "bell  c1 31m"),
         ("evil\u202etxt.exe", "evil txt.exe"),
+        ("/m/\udcff.gguf", "/m/ .gguf"),
     ],
 )
 def test_plain(text: str, plain: str) -> None:
@@ -35,4 +36,5 @@ def test_limit_marks_the_cut() -> None:
 def test_never_a_control_character_and_never_longer_than_asked(text: str, limit: int | None) -> None:
     line = plain_line(text, limit)
     assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in line)
+    line.encode()
     assert limit is None or len(line) <= limit

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectui.core.secrets import SECRET_ARGUMENTS, is_secret, redacted, without_secrets
+from spectui.core.profile import ServerSettings, TuningProfile
+from spectui.core.secrets import (
+    SECRET_ARGUMENTS,
+    api_key_of,
+    is_secret,
+    key_variable_of,
+    redacted,
+    without_secrets,
+)
 
 SECRET = "sk-7f3a-do-not-show"
 words = st.lists(
@@ -54,3 +62,21 @@ def test_a_secret_never_comes_through_and_the_rest_does(
 def test_arguments_without_secrets_stay_as_they_are(arguments: list[str]) -> None:
     assert redacted(arguments) == without_secrets(arguments) == tuple(arguments)
     assert not any(map(is_secret, arguments))
+
+
+@pytest.mark.parametrize(
+    ("named", "variable", "environ", "key"),
+    [
+        (None, "SPECTUI_API_KEY", {"SPECTUI_API_KEY": "general"}, "general"),
+        (None, "SPECTUI_API_KEY", {"MINE": "own"}, None),
+        (None, "SPECTUI_API_KEY", {"SPECTUI_API_KEY": ""}, None),
+        ("MINE", "MINE", {"SPECTUI_API_KEY": "general", "MINE": "own"}, "own"),
+        ("MINE", "MINE", {"SPECTUI_API_KEY": "general"}, None),
+    ],
+)
+def test_the_key_of_a_server(
+    named: str | None, variable: str, environ: dict[str, str], key: str | None
+) -> None:
+    profile = TuningProfile(server=ServerSettings(url="http://a:1", api_key_env=named))
+    assert key_variable_of(profile) == variable
+    assert api_key_of(profile, environ) == key

@@ -14,7 +14,7 @@ from scripted_server import Script, ScriptedServer
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
-from spectui.errors import PromptsError, SpectuiError
+from spectui.errors import PromptsError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import MAX_ROUNDS, MIN_ROUNDS, Plain, given, key_for, measure_plain
 from spectui.lab.launcher import LaunchPlan
@@ -22,6 +22,7 @@ from spectui.lab.server import AttachedServer
 from spectui.lab.workloads import Prompt, Workload, load_builtin
 from spectui.llama.argv import build_argv
 from spectui.llama.capabilities import parse_help
+from spectui.llama.wire import SlotInfo
 from spectui.store.baselines import BaselineStore
 
 CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
@@ -145,6 +146,24 @@ def test_a_stated_speed_has_no_error_of_its_own() -> None:
         SpeedEstimate(per_stream=Estimate(value=34.0), streams=1.0, relative_error=None), "given", {}
     )
     assert plain.speed.aggregate == Estimate(value=34.0)
+
+
+@pytest.mark.parametrize(
+    ("owned", "said"),
+    [(False, "http://127.0.0.1:1 speculates itself"), (True, r"take that out of server\.extra_args")],
+)
+async def test_a_server_that_speculates_gives_no_plain_speed(*, owned: bool, said: str) -> None:
+    found = AttachedServer(attached_profile("http://127.0.0.1:1"), api_key=None)
+    found.owned = owned
+    silent, plain, speculating = (
+        SlotInfo(id=n, is_processing=False, speculative=told) for n, told in enumerate((None, False, True))
+    )
+    found.slots = (silent, plain)
+    baseline.require_plain(found)
+    found.slots = (plain, speculating)
+    with pytest.raises(UsageError, match=said):
+        baseline.require_plain(found)
+    await found.stop()
 
 
 @pytest.fixture

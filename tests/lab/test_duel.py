@@ -10,7 +10,7 @@ from scripted_server import Failure, Script, ScriptedServer
 from spectui.core.duel import ArmView, DuelState, DuelView
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.errors import LaunchError
-from spectui.lab.duel import Duel, ended
+from spectui.lab.duel import Duel
 from spectui.lab.launcher import Launcher
 
 
@@ -160,49 +160,3 @@ async def test_an_arm_that_cannot_start_is_found_out_beforehand(server_binary: o
 def test_a_run_takes_two_arms() -> None:
     with pytest.raises(ValueError, match="two arms"):
         Duel(DuelView(), launcher=Launcher(), on_view=lambda _view: None)
-
-
-async def test_whoever_waits_for_a_task_and_is_cancelled_waits_for_its_cleaning_up() -> None:
-    log: list[str] = []
-    gate = asyncio.Event()
-
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await gate.wait()
-            log.append("cleaned up")
-
-    inner = asyncio.create_task(work())
-    outer = asyncio.create_task(ended(inner))
-    await asyncio.sleep(0)
-    outer.cancel()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert not outer.done()
-    gate.set()
-    await asyncio.wait({outer})
-    assert outer.cancelled()
-    assert log == ["cleaned up"]
-
-
-async def test_a_task_that_is_being_ended_is_not_cancelled_again() -> None:
-    gate = asyncio.Event()
-
-    async def work() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await gate.wait()
-
-    inner = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    inner.cancel()
-    outer = asyncio.create_task(ended(inner))
-    await asyncio.sleep(0)
-    outer.cancel()
-    await asyncio.sleep(0)
-    assert inner.cancelling() == 1
-    gate.set()
-    await asyncio.wait({outer, inner})
-    assert outer.cancelled()

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from scripted_server import Script, ScriptedServer
 
-from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
+from spectui.core.profile import (
+    BaselineSettings,
+    ServerSettings,
+    SpeculationSettings,
+    TrafficSettings,
+    TuningProfile,
+)
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import TrafficState
 from spectui.errors import UsageError
@@ -24,6 +30,7 @@ from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileId
 from spectui.store.paths import Folders
 from spectui.store.results import ResultStore
 
+TOKENIZE = ("POST", "/tokenize")
 LOUD = "session 2 computes on the CPU too"
 CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 FILE = FileIdentity("/m", 1, 1)
@@ -120,6 +127,7 @@ async def plain_of(
             on_token=on_token,
             on_begin=lambda _at: None,
             on_note=lambda _note: None,
+            on_problem=lambda _why: None,
             neighbours=neighbours,
         )
         started = Started(profile, api_key=None)
@@ -178,3 +186,63 @@ async def test_a_baseline_is_not_begun_while_somebody_disturbs_and_what_runs_run
             assert notices == [f"the baseline could not be measured: {LOUD}"]
         finally:
             await session.aclose()
+
+
+async def test_an_idle_server_is_probed_only_while_nobody_else_uses_its_device() -> None:
+    notices: list[str] = []
+    neighbours = Neighbours()
+    async with ScriptedServer(Script(k=0)) as server:
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url), baseline=BaselineSettings(tokens_per_second=30.0)
+        )
+        session = Session(
+            profile,
+            folders=Folders.default(),
+            environ={},
+            on_notice=notices.append,
+            neighbours=neighbours,
+        )
+        try:
+            session.open(traffic=False)
+            await session.settled()
+            running = session.server
+            assert running is not None
+            running.owned = True
+            for told in ((LOUD, ""), ("", "session 2 measures on the CPU")):
+                neighbours.tell(told[0], disturbed=told[1])
+                session._probe_while_idle(running, running.profile)
+                assert session._idle._task is None
+            neighbours.tell("")
+            session._probe_while_idle(running, running.profile)
+            await server.until(lambda s: TOKENIZE in s.asked())
+        finally:
+            await session.aclose()
+
+
+async def test_a_probe_gives_way_to_whoever_disturbs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three passes of a probe; somebody begins after the first."""
+    neighbours, done = Neighbours(), []
+
+    async def passes(_client: object, _points: object, *, on_progress: Callable[[int, int], None]) -> None:
+        for number in range(1, 4):
+            on_progress(number, 3)
+            done.append(number)
+            neighbours.tell(LOUD)
+
+    monkeypatch.setattr("spectui.lab.plain.run_probe", passes)
+    work = PlainSpeed(
+        launcher=Launcher(environ={}),
+        store=BaselineStore.default(Folders.default()),
+        api_key=None,
+        on_token=lambda _count, _at: None,
+        on_begin=lambda _at: None,
+        on_note=lambda _note: None,
+        on_problem=lambda _why: None,
+        neighbours=neighbours,
+    )
+    profile = TuningProfile(server=ServerSettings(url="http://127.0.0.1:1"))
+    idle = Started(profile, api_key=None)
+    with pytest.raises(UsageError, match=LOUD):
+        await work.probe(idle, profile)
+    assert done == [1]
+    await idle.stop()

@@ -73,7 +73,9 @@ def test_the_port_does_not_count_and_a_key_is_not_kept(store: BaselineStore, tmp
     other = replace(KEY, argv=("llama-server", "-m", "/m.gguf", "--port=9", "--api-key", "sk-secret"))
     assert other == KEY
     assert other.digest == KEY.digest
-    store.put(replace(KEY, argv=("--api-key=sk-secret", "--api-key", "sk-secret")), BASELINE)
+    token = ("--hf-token", "hf-secret", "-hft", "hf-secret", "--hf_token=hf-secret")
+    assert replace(KEY, argv=(*KEY.argv, *token)) == KEY
+    store.put(replace(KEY, argv=("--api-key=sk-secret", "--api-key", "sk-secret", *token)), BASELINE)
     assert "secret" not in (tmp_path / "cache" / "baselines.json").read_text()
 
 

@@ -17,7 +17,7 @@ from spectui.core.strip import MAX_SESSIONS
 from spectui.core.sweepview import SweepStage, SweepView
 from spectui.errors import ProfileError, UsageError
 from spectui.store.paths import Folders
-from spectui.store.profiles import save
+from spectui.store.profiles import remember_last, save
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.opening import Opening
 from spectui.tui.strip import StripController
@@ -335,9 +335,12 @@ async def test_who_borrows_the_device_of_a_server_keeps_it() -> None:
         assert control.borrowed == ()
 
 
+KEYED = {"SPECTUI_API_KEY": "secret"}
+
+
 async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> None:
     async with ScriptedServer(Script()) as server:
-        watched = Watched(StripController(Opening(api_key="secret"), api_key="secret"))
+        watched = Watched(StripController(Opening(environ=KEYED)))
         try:
             for _ in range(2):
                 await watched.strip.attach_session(server.url)
@@ -357,11 +360,38 @@ async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> No
 
 
 def test_a_key_that_was_asked_for_an_address_goes_to_no_other() -> None:
-    asked = replace(opening_of("http://a:1"), api_key="asked")
-    strip = StripController(asked, api_key="secret")
+    asked = replace(opening_of("http://a:1"), api_key="asked", environ=KEYED)
+    strip = StripController(asked)
     strip._begin = lambda _place: None  # type: ignore[method-assign]
     asyncio.run(strip.attach_session("http://b:1"))
-    assert [place.opening.api_key for place in strip._places] == ["asked", "secret"]
+    at_a, at_b = (place.opening.profile for place in strip._places)
+    assert at_a is not None
+    assert at_b is not None
+    keys = [(place.opening.key_of(at_a), place.opening.key_of(at_b)) for place in strip._places]
+    assert keys == [("asked", "secret"), ("secret", "secret")]
+
+
+@pytest.mark.parametrize("way", ["last", "load", "open"])
+async def test_a_key_of_the_environment_goes_to_profiles_that_are_opened(way: str) -> None:
+    async with ScriptedServer(Script()) as server:
+        profile = opening_of(server.url).profile
+        assert profile is not None
+        save(profile, "remote", Folders.default())
+        remember_last("remote", Folders.default())
+        strip = StripController(Opening(environ=KEYED, last=way == "last"))
+        watched = Watched(strip)
+        try:
+            if way == "load":
+                await strip.front.load_profile("remote")
+            elif way == "open":
+                await strip.open_session("remote")
+                await strip.open_session("remote")
+                await watched.until(lambda: len(watched.marks) == 2, "two sessions")
+            await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
+            sessions = [place.control._session for place in strip._places]
+            assert [session and session._api_key for session in sessions] == ["secret"] * len(sessions)
+        finally:
+            await strip.shutdown()
 
 
 CPU = "the CPU"
