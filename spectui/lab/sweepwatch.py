@@ -127,8 +127,7 @@ def kept_sweeps(results: ResultStore) -> tuple[KeptSweep, ...]:
 def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
     """The heat map of each condition. now: the cell that is being measured."""
     grid, known = found.order.grid, found.outcomes
-    failed = frozenset(cell for cell, measured in found.cells.items() if measured.failure is not None)
-    best = recommendations(found)
+    best = recommendations(found, known)
     maps = []
     for condition in grid.conditions:
         plain, use = found.plain(condition), best[condition]
@@ -139,7 +138,7 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
                 name=name,
                 plain=speed,
                 drift=plain.drift if plain is not None else None,
-                blocks=heat_map(condition, grid, known, failed=failed, now=now),
+                blocks=heat_map(condition, grid, known, failed=found.failed, now=now),
                 best=use,
                 said=sentence(name, None if use is None else recommendation_to_json(use)),
             )
@@ -262,7 +261,7 @@ def _seen(view: SweepView, found: Found, pace: Pace) -> Draft:
     order = found.order
     data = plan_to_json(order, pace)
     starts, minutes = data["restarts"], data["minutes"]
-    begun = bool(found.cells)
+    begun = bool(found.known)
     stage = SweepStage.DONE if found.finished else SweepStage.STOPPED if begun else SweepStage.READY
     left = expected_seconds(order.grid, found.cells, pace, order.requests, exhaustive=order.exhaustive)
     seen = replace(

@@ -223,8 +223,8 @@ async def test_kept_sweeps_are_listed_and_opened_as_the_command_line_left_them(d
     order = (await desk.draft()).order
     first = desk.results.begin_sweep(plan_of(order), at=1.7e9)
     cell, measured = Cell(CODE, order.grid.fixed[0][1]), ran(1.4)
-    desk.results.put_cell(first, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
-    desk.results.put_cell(first, stored_key(cell, measured), stored(measured), at=1.7e9)
+    desk.results.put_cell(first, stored_key(Cell(CODE, PLAIN), ran(1.0), at=1.7e9), stored(ran(1.0)), at=1.7e9)
+    desk.results.put_cell(first, stored_key(cell, measured, at=1.7e9), stored(measured), at=1.7e9)
     strange = desk.results.begin_sweep({"of": "another version"}, at=1.8e9)
     newest, oldest = kept_sweeps(desk.results)
     assert (newest.number, bool(newest.problem)) == (strange, True)
@@ -274,7 +274,7 @@ async def test_a_sweep_that_was_pruned_meanwhile_is_not_measured_all_over(
 ) -> None:
     order = (await desk.draft()).order
     number = desk.results.begin_sweep(plan_of(order), at=1.7e9)
-    desk.results.put_cell(number, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
+    desk.results.put_cell(number, stored_key(Cell(CODE, PLAIN), ran(1.0), at=1.7e9), stored(ran(1.0)), at=1.7e9)
     draft = await desk.draft()
     assert draft.number == number
     desk.results.prune(keep=0, at=1.8e9)
