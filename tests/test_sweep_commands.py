@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,12 @@ from spectui.core.profile import ServerSettings, TuningProfile
 from spectui.core.sweepaxes import REQUESTS
 from spectui.core.sweepplan import Grid
 from spectui.core.sweepview import SweepChoice
+from spectui.lab.sweepfiles import SweepOrder, plan_of
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.sweep_commands import sweep
+
+WRITER = Path(__file__).parent / "store" / "result_writer.py"
 
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -69,6 +75,22 @@ def test_a_profile_and_a_number_are_not_given_together(
 ) -> None:
     assert "give a profile, or --resume" in failed(capsys, "sweep")
     assert "give a profile, or --resume" in failed(capsys, "sweep", profile_file, "--resume", "1")
+
+
+def test_a_sweep_that_another_program_runs_is_not_gone_on_with(capsys: pytest.CaptureFixture[str]) -> None:
+    axes = {"workloads": ("code",), "temperatures": (0.0,), "modes": ("ngram-simple",), "ks": (4,)}
+    settings = ServerSettings(model="/m/t.gguf", binary="/nowhere/server")
+    plan = plan_of(SweepOrder(profile=TuningProfile(server=settings), grid=Grid(**axes), requests=8))
+    command = [sys.executable, str(WRITER), str(Folders.default().results), "hold", json.dumps(plan)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "sweep 1\n"
+        with pytest.raises(SystemExit) as ended:
+            main(["sweep", "--resume", "1"])
+        out, err = capsys.readouterr()
+        other.communicate()
+    assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
+    assert f"sweep 1 runs in another spectui, process {other.pid}: end it there first" in err
 
 
 @pytest.mark.parametrize(

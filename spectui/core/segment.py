@@ -345,10 +345,13 @@ def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | No
     return 1000 * tokens.value / speed.per_stream.value
 
 
-def speedup_over(speed: SpeedEstimate, baseline: SpeedEstimate) -> Estimate:
-    """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale."""
+def speedup_over(speed: SpeedEstimate, baseline: SpeedEstimate, *, between: float = 0.0) -> Estimate:
+    """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale.
+
+    between: standard error that the two runs cannot show, such as that between server lives, as a share.
+    """
     value = speed.aggregate.value / baseline.aggregate.value
     if speed.relative_error is None:
         return Estimate(value=value)
-    spread = math.exp(1.96 * math.hypot(speed.relative_error, baseline.relative_error or 0.0))
+    spread = math.exp(1.96 * math.hypot(speed.relative_error, baseline.relative_error or 0.0, between))
     return Estimate(value=value, low=value / spread, high=value * spread)

@@ -20,7 +20,13 @@ INDIFFERENT: Final = 0.02
 _BEHIND: Final = 0.1
 """A short run this far behind the best is not refined."""
 _LIFE_ERROR: Final = 0.015
-"""Standard error that each server life brings along, as a share of its speed."""
+"""Standard error that each server life brings along, as a share of its speed, which no run within it shows.
+
+Identical restarts of b10434 on two cores spread over 4 % without speculation, and the range of a handful of lives
+is two to three of their standard errors.
+"""
+LIVES_ERROR: Final = math.hypot(_LIFE_ERROR, _LIFE_ERROR)
+"""The same for a speedup: a cell and its baseline ran in two lives."""
 _STEP_ERROR: Final = 0.02
 """Standard error of a prediction per doubling or halving of the draft length."""
 _BEYOND: Final = 2.0
@@ -35,11 +41,18 @@ class Outcome:
     """What a cell yielded."""
 
     requests: int
-    """Counted requests of its run."""
+    """Counted requests of its run; 0 where none yielded anything."""
     speedup: Estimate | None
     """Over the baseline; None where it could not be measured."""
     predicted: Mapping[int, Estimate] = field(default_factory=dict)
     """Speedup at other draft lengths, with drafts of a fixed length only."""
+    failed: int = 0
+    """Requests of the longest run that failed."""
+
+    @property
+    def tried(self) -> int:
+        """Requests of the longest run, be it one that failed: the same one is not tried again."""
+        return max(self.requests, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,7 @@ class Life:
 
 
 Outcomes = Mapping[Cell, Outcome]
-"""The longest run of each cell that was measured."""
+"""The longest run of each cell that was measured, or failed."""
 
 
 def short_run(requests: int) -> int:
@@ -108,13 +121,14 @@ def expected_seconds(
 def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate | None:
     """A length's speedup by the run with the nearest other length; None where none predicts it.
 
-    The interval is that of the prediction, widened by how far the length is from the one that ran.
+    The interval is that of the prediction, widened by how far the length is from the one that ran and by the two
+    server lives that it comes from, that run's and the baseline's.
     """
     found = _nearest(cell, row, known)
     if found is None:
         return None
     estimate, error = found
-    spread = math.exp(1.96 * error)
+    spread = math.exp(1.96 * math.hypot(error, _LIFE_ERROR))
     low, high = (estimate.value if edge is None else edge for edge in (estimate.low, estimate.high))
     return Estimate(value=estimate.value, low=low / spread, high=high * spread)
 
@@ -135,7 +149,7 @@ def _seconds(
 
 def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, requests: int) -> Life | None:
     cells = [Cell(condition, setting) for condition in conditions]
-    tasks = tuple(Task(c, requests) for c in cells if c not in known or known[c].requests < requests)
+    tasks = tuple(Task(c, requests) for c in cells if c not in known or known[c].tried < requests)
     return Life(setting, tasks) if tasks else None
 
 
@@ -214,7 +228,7 @@ def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
         ahead = [
             (o.speedup.value, c)
             for c, o in cells.items()
-            if o.speedup is not None and o.requests < requests and o.speedup.value > bar
+            if o.speedup is not None and o.tried < requests and o.speedup.value > bar
         ]
         if ahead:
             _, cell = max(ahead, key=lambda each: each[0])

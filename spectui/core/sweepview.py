@@ -101,7 +101,7 @@ class SweepView:
     number: int | None = None
     """In the results store; None while nothing is kept."""
     unkept: str = ""
-    """What is not kept and why, once something could not be; stays for the rest of the sweep."""
+    """What is not kept and why, as long as something cannot be."""
     maps: tuple[ConditionMap, ...] = ()
     done: int = 0
     """Cells that are known, without the baselines."""

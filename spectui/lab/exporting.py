@@ -104,7 +104,7 @@ def recommended_profiles(found: Found) -> dict[str, TuningProfile]:
                 workload=condition.workload
             )
         )
-        for condition, best in recommendations(found).items()
+        for condition, best in recommendations(found, found.outcomes).items()
         if best is not None
     }
 

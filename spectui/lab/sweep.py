@@ -18,7 +18,7 @@ from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
 from spectui.core.snapshot import BetView, Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
 from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
-from spectui.errors import ServerError, SpectuiError, StoreError, UsageError
+from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
@@ -27,17 +27,8 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import LaunchedServer
-from spectui.lab.sweepfiles import (
-    REST,
-    Found,
-    Measured,
-    SweepOrder,
-    changed_file,
-    found_of,
-    plan_of,
-    stored,
-    stored_key,
-)
+from spectui.lab.sweepfiles import Found, Measured, SweepOrder, changed_file
+from spectui.lab.sweepkeeping import SweepKeeper
 from spectui.lab.sweepreport import name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
@@ -100,16 +91,15 @@ class Sweeper:
     ) -> None:
         self._order = order
         self._launcher = launcher
-        self._results = results
         self._baselines = baselines
         self._progress = progress
         self._watcher = watcher or SweepWatcher()
         self._clock = clock
-        self._wall = wall
         self._meter = Meter(clock)
         self._found = Found(order=order)
         self._starts: list[float] = []
-        self._recorder = Recorder(results, say=self._unkept, clock=wall)
+        self._keeper = SweepKeeper(self._found, results, say=progress, clock=wall)
+        self._recorder = Recorder(results, say=self._keeper.tell, clock=wall)
 
     @property
     def found(self) -> Found:
@@ -121,7 +111,7 @@ class Sweeper:
         """Seconds that are left: for sure, and at most."""
         order = self._order
         return expected_seconds(
-            order.grid, self._found.cells, self._pace(), order.requests, exhaustive=order.exhaustive
+            order.grid, self._found.known, self._pace(), order.requests, exhaustive=order.exhaustive
         )
 
     async def run(
@@ -129,11 +119,11 @@ class Sweeper:
     ) -> Found:
         """Sweep until everything is settled or the budget, in seconds, is used up.
 
-        The sweep of that number, or an unfinished one of the same order, is resumed unless `fresh`. Raises
-        SpectuiError for a setting that the binary does not take or a number that cannot be read, before anything is
-        started or kept, and when the server does not even run without speculation.
+        The sweep of that number, or an unfinished one of the same order, is resumed unless `fresh`; what failed
+        in it is tried again. Raises SpectuiError as `check` does, before anything is started or kept, and when the
+        server does not even run without speculation.
         """
-        await self.check()
+        await self.check(number)
         await self._begin(fresh=fresh, number=number)
         await self._watcher.taken(self)
         state: SweepState = "stopped"
@@ -155,8 +145,13 @@ class Sweeper:
         order = self._order
         return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
 
-    async def check(self) -> None:
-        """Have every kind of setting planned, which writes and starts nothing. Raises SpectuiError."""
+    async def check(self, number: int | None = None) -> None:
+        """Have every kind of setting planned, which writes and starts nothing.
+
+        Raises SpectuiError for a setting that the binary does not take, and for a sweep of that number that cannot
+        be read or that another program runs.
+        """
+        await self._keeper.require_free(number)
         grid, order = self._order.grid, self._order
         binary = await self._launcher.binary(order.profile)
         build = (await self._launcher.capabilities(binary)).version.label
@@ -172,37 +167,19 @@ class Sweeper:
 
     async def _begin(self, *, fresh: bool, number: int | None) -> None:
         """Find the sweep to go on with, or begin one; a store that cannot be used costs only the keeping."""
-        plan = plan_of(self._order)
-        # A number that cannot be read is an error: to begin anew would measure all its cells again.
-        known = None if number is None else await asyncio.to_thread(self._results.sweep, number)
-        try:
-            if known is None and not fresh:
-                known = await asyncio.to_thread(self._results.unfinished_sweep, plan)
-            if known is None:
-                self._found.number = await asyncio.to_thread(self._results.begin_sweep, plan, at=self._wall())
-                self._progress(f"sweep {self._found.number}: {self._left()}")
-                return
-        except StoreError as error:
-            self._unkept(f"this sweep is not kept: {error}")
+        resumed, found = await self._keeper.begin(fresh=fresh, number=number), self._found
+        if not self._keeper.usable:
             self._recorder = Recorder()
-            return
-        kept = found_of(known)
-        self._found.number, self._found.cells = kept.number, kept.cells
-        self._found.server_seconds = kept.server_seconds
-        self._progress(f"resuming sweep {known.id}: {counted(len(kept.cells), 'cell')} known; {self._left()}")
+        if resumed:
+            name = "the sweep" if found.number is None else f"sweep {found.number}"
+            self._progress(f"resuming {name}: {counted(len(found.cells), 'cell')} known; {self._left()}")
+        elif found.number is not None:
+            self._progress(f"sweep {found.number}: {self._left()}")
 
     async def _end(self, state: SweepState) -> None:
         rest = Measured(requests=0, server_seconds=self._meter.take())
         self._found.server_seconds += rest.server_seconds
-        number = self._found.number
-        if number is None:
-            return
-        try:
-            key = f"{REST} {self._wall():.3f} requests=0"
-            await asyncio.to_thread(self._results.put_cell, number, key, stored(rest), at=self._wall())
-            await asyncio.to_thread(self._results.end_sweep, number, state, at=self._wall())
-        except StoreError as error:
-            self._unkept(f"how this sweep ended is not kept: {error}")
+        await self._keeper.end(state, rest)
 
     async def _live(self, life: Life) -> None:
         """One server life with its cells; a setting whose server fails is noted and left."""
@@ -321,26 +298,12 @@ class Sweeper:
         """Keep a finished run at once, and say how far the sweep is."""
         measured = replace(measured, server_seconds=self._meter.take())
         self._found.take(cell, measured)
-        number = self._found.number
-        if number is not None:
-            try:
-                key = stored_key(cell, measured)
-                await asyncio.to_thread(
-                    self._results.put_cell, number, key, stored(measured), at=self._wall()
-                )
-            except StoreError as error:
-                self._found.number = None
-                self._unkept(f"this sweep is not kept: {error}")
+        await self._keeper.put(cell, measured)
         where = name_of(cell.condition, self._order.grid)
         self._progress(
             f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
         )
         await self._watcher.taken(self)
-
-    def _unkept(self, line: str) -> None:
-        """Say what is not kept; the sweep goes on."""
-        self._found.unkept = plain_line(line, 500)
-        self._progress(line)
 
     def _left(self) -> str:
         """Cells done and the time that is left, for a line of progress."""

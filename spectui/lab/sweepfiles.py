@@ -16,7 +16,7 @@ from spectui.core.secrets import without_secrets
 from spectui.core.segment import SpeedEstimate, speedup_over
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
-from spectui.core.sweepsteps import Outcome
+from spectui.core.sweepsteps import LIVES_ERROR, Outcome
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.records import Sweep
@@ -83,42 +83,57 @@ class Found:
     """In the results store; None where it cannot be kept."""
     finished: bool = False
     cells: dict[Cell, Measured] = field(default_factory=dict)
-    """The longest run of each cell, baselines included."""
+    """The longest run of each cell that yielded something, baselines included."""
+    failed: dict[Cell, Measured] = field(default_factory=dict)
+    """The longest run of each cell that failed, unless one as long yielded something since."""
     server_seconds: float = 0.0
     unkept: str = ""
-    """What is not kept and why, once something could not be."""
+    """What is not kept and why, as long as something cannot be."""
 
     def take(self, cell: Cell, measured: Measured) -> None:
-        """Add a finished run."""
+        """Add a finished run; one that failed takes nothing away from an earlier one."""
         self.server_seconds += measured.server_seconds
-        known = self.cells.get(cell)
-        if known is None or known.requests <= measured.requests:
-            self.cells[cell] = measured
+        runs = self.cells if measured.failure is None else self.failed
+        if cell not in runs or runs[cell].requests <= measured.requests:
+            runs[cell] = measured
+        if runs is self.cells and cell in self.failed and self.failed[cell].requests <= measured.requests:
+            del self.failed[cell]
+
+    @property
+    def known(self) -> frozenset[Cell]:
+        """The cells that were measured or failed, baselines included."""
+        return frozenset((*self.cells, *self.failed))
 
     @property
     def done(self) -> int:
         """Cells that are known, without the baselines."""
-        return sum(cell.setting != PLAIN for cell in self.cells)
+        return sum(cell.setting != PLAIN for cell in self.known)
 
     @property
     def outcomes(self) -> dict[Cell, Outcome]:
-        """What deciding the next step takes."""
-        return {
+        """What deciding the next step takes. Reckoned anew each time: ask once for many cells."""
+        failed = {cell: measured.requests for cell, measured in self.failed.items()}
+        nothing = {cell: Outcome(requests=0, speedup=None, failed=most) for cell, most in failed.items()}
+        return nothing | {
             cell: Outcome(
                 requests=measured.requests,
                 speedup=self.speedup(cell),
                 predicted=self._predicted(cell, measured),
+                failed=failed.get(cell, 0),
             )
             for cell, measured in self.cells.items()
         }
 
     def speedup(self, cell: Cell) -> Estimate | None:
-        """Over all that is known of the baseline by now; None for the baseline itself."""
+        """Over all that is known of the baseline by now; None for the baseline itself.
+
+        Its interval counts what the two server lives bring along, which neither run shows.
+        """
         measured, plain = self.cells.get(cell), self.plain(cell.condition)
         if measured is None or plain is None or cell.setting == PLAIN:
             return None
         one, other = measured.speed, plain.speed
-        return speedup_over(one, other) if one and other else None
+        return speedup_over(one, other, between=LIVES_ERROR) if one and other else None
 
     def speedup_predicted(self, cell: Cell) -> float | None:
         """A measured cell's speedup by its own costs."""
@@ -152,7 +167,7 @@ class Found:
     @property
     def failures(self) -> dict[str, str]:
         """What failed, by the cell's key."""
-        return {c.key: m.failure for c, m in self.cells.items() if m.failure is not None}
+        return {c.key: m.failure for c, m in self.failed.items() if m.failure is not None}
 
 
 def plan_of(order: SweepOrder) -> dict[str, Any]:
@@ -189,9 +204,10 @@ def found_of(sweep: Sweep) -> Found:
     return found
 
 
-def stored_key(cell: Cell, measured: Measured) -> str:
-    """Key of one run of a cell: a short run and a whole one are both kept."""
-    return f"{cell.key} requests={measured.requests}"
+def stored_key(cell: Cell, measured: Measured, *, at: float) -> str:
+    """Key of one run of a cell that ended then: a short run, a whole one and each that failed are all kept."""
+    failed = "" if measured.failure is None else f" failed={at:.3f}"
+    return f"{cell.key} requests={measured.requests}{failed}"
 
 
 def stored(measured: Measured) -> dict[str, Any]:

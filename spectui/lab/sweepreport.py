@@ -9,7 +9,7 @@ from spectui.core.plain import counted, plain_line
 from spectui.core.recommend import Candidate, Recommendation, recommend
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
-from spectui.core.sweepsteps import INDIFFERENT, expected_seconds, predicted
+from spectui.core.sweepsteps import INDIFFERENT, Outcomes, expected_seconds, predicted
 from spectui.core.sweepview import DRIFTED
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
@@ -24,28 +24,22 @@ def name_of(condition: Condition, grid: Grid) -> str:
     return f"{condition.workload} T={condition.temperature:g}"
 
 
-def forecast(found: Found, cell: Cell) -> Estimate | None:
-    """The speedup of a cell as other cells predict it; None where they cannot."""
-    row = next((row for row in found.order.grid.fixed if cell.setting in row), None)
-    return None if row is None else predicted(cell, row, found.outcomes)
-
-
-def recommendations(found: Found) -> dict[Condition, Recommendation | None]:
-    """What to use under each condition; None where nothing was tried beyond the baseline."""
-    return {c: _recommended(found, c) for c in found.order.grid.conditions}
+def recommendations(found: Found, known: Outcomes) -> dict[Condition, Recommendation | None]:
+    """What to use under each condition; None where nothing was tried beyond the baseline. known: found.outcomes."""
+    return {c: _recommended(found, c, known) for c in found.order.grid.conditions}
 
 
 def sweep_to_json(found: Found) -> dict[str, Any]:
     """The object of `spectui sweep --json`; unknown is null."""
-    grid = found.order.grid
+    grid, known = found.order.grid, found.outcomes
     return {
         "sweep": found.number,
         "finished": found.finished,
-        "cells": [_cell(found, cell) for cell in grid.cells],
+        "cells": [_cell(found, cell, known) for cell in grid.cells],
         "baselines": [_baseline(found, condition) for condition in grid.conditions],
         "recommendation": {
             name_of(condition, grid): None if best is None else recommendation_to_json(best)
-            for condition, best in recommendations(found).items()
+            for condition, best in recommendations(found, known).items()
         },
         "server_seconds": found.server_seconds,
     }
@@ -121,11 +115,14 @@ def sentence(name: str, best: Mapping[str, Any] | None) -> str:
     return f"{name}: use {label_of(best)}: {gain}"
 
 
-def _recommended(found: Found, condition: Condition) -> Recommendation | None:
-    tried = any(
-        cell.condition == condition and cell.setting != PLAIN and measured.failure is None
-        for cell, measured in found.cells.items()
-    )
+def _forecast(found: Found, cell: Cell, known: Outcomes) -> Estimate | None:
+    """The speedup of a cell as other cells predict it; None where they cannot."""
+    row = next((row for row in found.order.grid.fixed if cell.setting in row), None)
+    return None if row is None else predicted(cell, row, known)
+
+
+def _recommended(found: Found, condition: Condition, known: Outcomes) -> Recommendation | None:
+    tried = any(cell.condition == condition and cell.setting != PLAIN for cell in found.cells)
     if found.plain(condition) is None or not (tried or found.finished):
         return None
     runs = {
@@ -141,7 +138,7 @@ def _recommended(found: Found, condition: Condition) -> Recommendation | None:
     ]
     for setting in found.order.grid.settings:
         cell = Cell(condition, setting)
-        if cell not in found.cells and (guess := forecast(found, cell)) is not None:
+        if cell not in known and (guess := _forecast(found, cell, known)) is not None:
             candidates.append(Candidate(setting, guess, measured=False))
     return recommend(candidates)
 
@@ -169,21 +166,22 @@ def _setting(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _cell(found: Found, cell: Cell) -> dict[str, Any]:
-    known, guess, actual = found.cells.get(cell), forecast(found, cell), found.speedup(cell)
+def _cell(found: Found, cell: Cell, known: Outcomes) -> dict[str, Any]:
+    run, failed = found.cells.get(cell), found.failed.get(cell)
+    guess, actual = _forecast(found, cell, known), found.speedup(cell)
     measured = actual is not None
     shown = guess if actual is None else actual
     return {
         **_axes(cell),
-        "tokens_per_second": known.speed.aggregate.value if known is not None and known.speed else None,
+        "tokens_per_second": run.speed.aggregate.value if run is not None and run.speed else None,
         "speedup_actual": actual.value if actual else None,
         "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.value,
         "low": shown.low if shown else None,
         "high": shown.high if shown else None,
         "measured": measured,
-        "requests": known.requests if measured and known is not None else 0,
-        "tokens_per_pass": known.tokens_per_pass if known else None,
-        "failure": None if known is None or known.failure is None else plain_line(known.failure, 200),
+        "requests": run.requests if measured and run is not None else 0,
+        "tokens_per_pass": run.tokens_per_pass if run else None,
+        "failure": None if failed is None or failed.failure is None else plain_line(failed.failure, 200),
     }
 
 

@@ -49,7 +49,7 @@ _LISTED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PlannedSweep:
     """A sweep that could be started, and what is shown of it. number: of the kept one that it is."""
 
     view: SweepView
@@ -64,7 +64,7 @@ async def planned(
     launcher: Launcher,
     results: ResultStore,
     baselines: BaselineStore,
-) -> Draft:
+) -> PlannedSweep:
     """The sweep of these axes, without any those that suit the profile; with what an unfinished one knows already.
 
     Raises SpectuiError for a choice that cannot be swept.
@@ -86,13 +86,15 @@ async def planned(
     view = SweepView(
         choice=replace(axes, modes=order.grid.modes), modes=modes, workloads=(*builtin_names(), *own)
     )
-    return await asyncio.to_thread(_draft, view, order, results, baselines)
+    return await asyncio.to_thread(_planned, view, order, results, baselines)
 
 
-async def reopened(number: int, view: SweepView, *, results: ResultStore, baselines: BaselineStore) -> Draft:
+async def reopened(
+    number: int, view: SweepView, *, results: ResultStore, baselines: BaselineStore
+) -> PlannedSweep:
     """A kept sweep, to be looked at or gone on with. Raises StoreError."""
 
-    def read() -> Draft:
+    def read() -> PlannedSweep:
         found = found_of(results.sweep(number))
         grid = found.order.grid
         choice = SweepChoice(workloads=grid.workloads, modes=grid.modes, ks=grid.ks, p_mins=grid.p_mins)
@@ -127,8 +129,7 @@ def kept_sweeps(results: ResultStore) -> tuple[KeptSweep, ...]:
 def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
     """The heat map of each condition. now: the cell that is being measured."""
     grid, known = found.order.grid, found.outcomes
-    failed = frozenset(cell for cell, measured in found.cells.items() if measured.failure is not None)
-    best = recommendations(found)
+    best = recommendations(found, known)
     maps = []
     for condition in grid.conditions:
         plain, use = found.plain(condition), best[condition]
@@ -139,7 +140,7 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
                 name=name,
                 plain=speed,
                 drift=plain.drift if plain is not None else None,
-                blocks=heat_map(condition, grid, known, failed=failed, now=now),
+                blocks=heat_map(condition, grid, known, failed=found.failed, now=now),
                 best=use,
                 said=sentence(name, None if use is None else recommendation_to_json(use)),
             )
@@ -148,28 +149,28 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
 
 
 class WatchedSweep(SweepWatcher):
-    """One run of a drafted sweep. `on_view` gets every new view; one task runs it, cancelling it ends it."""
+    """One run of a planned sweep. `on_view` gets every new view; one task runs it, cancelling it ends it."""
 
     def __init__(
         self,
-        draft: Draft,
+        sweep: PlannedSweep,
         *,
         launcher: Launcher,
         results: ResultStore,
         baselines: BaselineStore,
         on_view: OnView,
     ) -> None:
-        self.view = draft.view
-        self._number = draft.number
-        if draft.view.finished:
+        self.view = sweep.view
+        self._number = sweep.number
+        if sweep.view.finished:
             # The next one begins anew: it has neither that one's number nor its cells.
-            self._number, maps = None, maps_of(Found(order=draft.order))
-            self.view = replace(draft.view, number=None, maps=maps, done=0, left=None)
+            self._number, maps = None, maps_of(Found(order=sweep.order))
+            self.view = replace(sweep.view, number=None, maps=maps, done=0, left=None)
         self._on_view = on_view
         self._goes_on = asyncio.Event()
         self._goes_on.set()
         self._sweeper = Sweeper(
-            draft.order,
+            sweep.order,
             launcher=launcher,
             results=results,
             baselines=baselines,
@@ -179,18 +180,20 @@ class WatchedSweep(SweepWatcher):
 
     async def check(self) -> None:
         """Make sure that it can be started, before anything is stopped for it. Raises SpectuiError."""
-        await self._sweeper.check()
+        await self._sweeper.check(self._number)
 
     async def run(self) -> None:
         """Run to the end; what fails on the way is shown, not raised."""
         try:
-            await self._sweeper.run(number=self._number)
+            # What runs is what is shown: without a number it is a new one.
+            await self._sweeper.run(number=self._number, fresh=self._number is None)
             await self._show_found(SweepStage.DONE, None)
         except asyncio.CancelledError:
-            self.show(stage=SweepStage.STOPPED, note="", maps=self._calm())
+            self.show(stage=SweepStage.STOPPED, note="", maps=await self._calm())
             raise
         except SpectuiError as error:
-            self.show(stage=SweepStage.FAILED, note="", problem=plain_line(str(error)), maps=self._calm())
+            problem = plain_line(str(error))
+            self.show(stage=SweepStage.FAILED, note="", problem=problem, maps=await self._calm())
 
     def pause(self) -> None:
         """Hold the sweep before its next cell; it keeps the device."""
@@ -211,7 +214,7 @@ class WatchedSweep(SweepWatcher):
     async def turn(self, sweeper: Sweeper, cell: Cell) -> None:
         """Wait while it is paused, then show which cell comes."""
         if not self._goes_on.is_set():
-            self.show(stage=SweepStage.PAUSED, maps=self._calm())
+            await self._show_found(SweepStage.PAUSED, None)
             await self._goes_on.wait()
         where = f"{name_of(cell.condition, sweeper.found.order.grid)}, {cell.setting.label}"
         self.show(note=f"measuring {plain_line(where, 200)}")
@@ -243,12 +246,14 @@ class WatchedSweep(SweepWatcher):
             note="" if stage is SweepStage.DONE else self.view.note,
         )
 
-    def _calm(self) -> tuple[ConditionMap, ...]:
+    async def _calm(self) -> tuple[ConditionMap, ...]:
         """The maps without a cell that is being measured."""
-        return maps_of(self._sweeper.found)
+        return await asyncio.to_thread(maps_of, self._sweeper.found)
 
 
-def _draft(view: SweepView, order: SweepOrder, results: ResultStore, baselines: BaselineStore) -> Draft:
+def _planned(
+    view: SweepView, order: SweepOrder, results: ResultStore, baselines: BaselineStore
+) -> PlannedSweep:
     """A sweep that would be resumed is shown with what it knows; a store that cannot be read costs only that."""
     try:
         kept = results.unfinished_sweep(plan_of(order))
@@ -258,11 +263,11 @@ def _draft(view: SweepView, order: SweepOrder, results: ResultStore, baselines: 
     return replace(_seen(view, found, expected_pace(order.profile, baselines)), order=order)
 
 
-def _seen(view: SweepView, found: Found, pace: Pace) -> Draft:
+def _seen(view: SweepView, found: Found, pace: Pace) -> PlannedSweep:
     order = found.order
     data = plan_to_json(order, pace)
     starts, minutes = data["restarts"], data["minutes"]
-    begun = bool(found.cells)
+    begun = bool(found.known)
     stage = SweepStage.DONE if found.finished else SweepStage.STOPPED if begun else SweepStage.READY
     left = expected_seconds(order.grid, found.cells, pace, order.requests, exhaustive=order.exhaustive)
     seen = replace(
@@ -284,4 +289,4 @@ def _seen(view: SweepView, found: Found, pace: Pace) -> Draft:
         note="",
         problem="",
     )
-    return Draft(seen, order, found.number)
+    return PlannedSweep(seen, order, found.number)

@@ -175,3 +175,15 @@ class Sweep:
     started_at: Seconds
     ended_at: Seconds | None = None
     cells: tuple[SweepCell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOwner:
+    """The program that runs a sweep."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    host: str
+    pid: Annotated[int, Ge(1), Le(2**31 - 1)]
+    started: float
+    """When its process began, in seconds since 1970: another one may get its number."""

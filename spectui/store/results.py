@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spectui.core.plain import plain_line
 from spectui.errors import RecordError, StoreError
 from spectui.store.database import PATIENCE, Database, Step
+from spectui.store.owners import runs_beside, this_program
 from spectui.store.paths import Folders
 from spectui.store.records import (
     Run,
@@ -25,6 +26,7 @@ from spectui.store.records import (
     RunSummary,
     Sweep,
     SweepCell,
+    SweepOwner,
     SweepState,
 )
 
@@ -56,8 +58,14 @@ STEPS: Final[tuple[Step, ...]] = (
     ),
     # Until then only `measure` kept runs.
     ("ALTER TABLE run ADD COLUMN source TEXT NOT NULL DEFAULT 'measure'",),
+    (
+        "ALTER TABLE sweep ADD COLUMN owner TEXT",
+        # Until then a failure had the key of what yields something when it is tried again.
+        """UPDATE cell SET key = key || ' failed' WHERE instr(result, '"failure": "')""",
+    ),
 )
 """Statements that lead from one version of the schema to the next; the first make version 1 of an empty file."""
+_KEPT: Final = (Run, RunConditions, RunSummary, Sweep, SweepCell, SweepOwner)
 _MAY_GO_ON: Final = 86_400.0
 """Seconds after its beginning in which what has not ended counts as going on, and not as left by a crash."""
 
@@ -161,13 +169,26 @@ class ResultStore:
         return {row["place"]: row["build"] for row in rows}
 
     def begin_sweep(self, plan: Mapping[str, Any], *, at: float) -> int:
-        """Keep that a sweep began; returns its number."""
+        """Keep that this program began a sweep; returns its number."""
         with self._database.transaction() as db:
             made = db.execute(
-                "INSERT INTO sweep (started_at, state, plan) VALUES (?, 'running', ?) RETURNING id",
-                (at, _canonical(plan)),
+                "INSERT INTO sweep (started_at, state, plan, owner) VALUES (?, 'running', ?, ?) RETURNING id",
+                (at, _canonical(plan), self._text(SweepOwner, this_program())),
             )
             return _number(made)
+
+    def take_sweep(self, sweep: int) -> SweepOwner | None:
+        """Keep that this program goes on with a sweep; where another one runs it, that one, and nothing changes."""
+        with self._database.transaction() as db:
+            row = db.execute("SELECT * FROM sweep WHERE id = ?", (sweep,)).fetchone()
+            if row is not None and (owner := self._owner_of(row)) is not None:
+                return owner
+            changed = db.execute(
+                "UPDATE sweep SET state = 'running', ended_at = NULL, owner = ? WHERE id = ?",
+                (self._text(SweepOwner, this_program()), sweep),
+            )
+            self._require(changed, "sweep", sweep)
+        return None
 
     def put_cell(self, sweep: int, key: str, result: Mapping[str, Any], *, at: float) -> bool:
         """Keep a finished cell; False, with the first result kept, where the sweep has that cell already."""
@@ -183,23 +204,26 @@ class ResultStore:
     def end_sweep(self, sweep: int, state: SweepState, *, at: float) -> None:
         """Keep how a sweep ended."""
         with self._database.transaction() as db:
-            changed = db.execute("UPDATE sweep SET state = ?, ended_at = ? WHERE id = ?", (state, at, sweep))
+            changed = db.execute(
+                "UPDATE sweep SET state = ?, ended_at = ?, owner = NULL WHERE id = ?", (state, at, sweep)
+            )
             self._require(changed, "sweep", sweep)
 
     def unfinished_sweep(self, plan: Mapping[str, Any]) -> Sweep | None:
-        """The newest sweep with this very plan that is not done, with its cells, so that it can be resumed."""
+        """The newest sweep with this very plan that is not done and that no other program runs, with its cells."""
         rows = self._database.rows(
-            "SELECT * FROM sweep WHERE state != 'done' AND plan = ? ORDER BY id DESC LIMIT 1",
-            (_canonical(plan),),
+            "SELECT * FROM sweep WHERE state != 'done' AND plan = ? ORDER BY id DESC", (_canonical(plan),)
         )
-        return self._sweep_of(rows[0]) if rows else None
+        free = next((row for row in rows if self._owner_of(row) is None), None)
+        return None if free is None else self._sweep_of(free)
 
     def sweep(self, sweep: int) -> Sweep:
         """One sweep by its number, with its cells."""
-        rows = self._database.rows("SELECT * FROM sweep WHERE id = ?", (sweep,))
-        if not rows:
-            raise StoreError(f"no sweep has the number {sweep}; spectui sweep says a sweep's number")
-        return self._sweep_of(rows[0])
+        return self._sweep_of(self._sweep_row(sweep))
+
+    def owner_of(self, sweep: int) -> SweepOwner | None:
+        """The other program on this host that runs a sweep now; one that was killed runs nothing."""
+        return self._owner_of(self._sweep_row(sweep))
 
     def sweeps(self) -> tuple[Sweep, ...]:
         """Every sweep with its cells, the newest first."""
@@ -231,6 +255,22 @@ class ResultStore:
         names = ("id", "source", "started_at", "ended_at", "failure")
         run: Run = self._value(Run, row, names, ("conditions", "summary"))
         return run
+
+    def _sweep_row(self, sweep: int) -> sqlite3.Row:
+        rows = self._database.rows("SELECT * FROM sweep WHERE id = ?", (sweep,))
+        if not rows:
+            raise StoreError(f"no sweep has the number {sweep}; spectui sweep says a sweep's number")
+        return rows[0]
+
+    def _owner_of(self, row: sqlite3.Row) -> SweepOwner | None:
+        if row["state"] != "running" or row["owner"] is None:
+            return None
+        try:
+            owner: SweepOwner = _adapters()[SweepOwner].validate_json(row["owner"])
+        except ValueError as error:
+            what = f"who runs sweep {row['id']} cannot be understood"
+            raise StoreError(self._database.damaged(what)) from error
+        return owner if runs_beside(owner) else None
 
     def _sweep_of(self, row: sqlite3.Row) -> Sweep:
         cells = self._database.rows("SELECT * FROM cell WHERE sweep = ? ORDER BY id", (row["id"],))
@@ -276,4 +316,4 @@ def _canonical(value: Mapping[str, Any]) -> str:
 def _adapters() -> Mapping[type, TypeAdapter[Any]]:
     from pydantic import TypeAdapter  # noqa: PLC0415  not needed for the first frame
 
-    return {kind: TypeAdapter(kind) for kind in (Run, RunConditions, RunSummary, Sweep, SweepCell)}
+    return {kind: TypeAdapter(kind) for kind in _KEPT}

@@ -18,7 +18,7 @@ from spectui.tui.messages import Notice, SweepReady
 if TYPE_CHECKING:
     from spectui.core.sweepview import KeptSweep, SweepChoice, SweepView
     from spectui.lab.lending import LendingSession
-    from spectui.lab.sweepwatch import Draft, WatchedSweep
+    from spectui.lab.sweepwatch import PlannedSweep, WatchedSweep
     from spectui.store.baselines import BaselineStore
     from spectui.store.paths import Folders
     from spectui.store.results import ResultStore
@@ -36,7 +36,7 @@ class SessionSweep:
         self._session = session
         self._where = where
         self._view: SweepView | None = None
-        self._draft: Draft | None = None
+        self._planned: PlannedSweep | None = None
         self._planned_for: TuningProfile | None = None
         self._sweep: WatchedSweep | None = None
         self._task: asyncio.Task[None] | None = None
@@ -80,24 +80,24 @@ class SessionSweep:
         results, baselines = self._stores()
         view = replace(self._view or SweepView(), command="", unkept="")
         # Until the store has answered there is nothing to start or apply: not what is about to be replaced.
-        before, self._draft = self._draft, None
+        before, self._planned = self._planned, None
         try:
-            draft = await reopened(number, view, results=results, baselines=baselines)
+            found = await reopened(number, view, results=results, baselines=baselines)
         except SpectuiError:
-            self._draft = before
+            self._planned = before
             raise
         profile = self._profile()
         if profile is not None and profile.attached:
-            again = replace(draft.view, command=f"spectui sweep --resume {number}")
-            draft = replace(draft, view=again)
-        self._show_draft(draft, profile)
+            again = replace(found.view, command=f"spectui sweep --resume {number}")
+            found = replace(found, view=again)
+        self._show_planned(found, profile)
 
     async def start(self) -> None:
         """Sweep. Raises SpectuiError where nothing can be started; nothing was stopped then."""
         from spectui.core.sweepview import SweepStage  # noqa: PLC0415
         from spectui.lab.sweepwatch import WatchedSweep  # noqa: PLC0415
 
-        session, draft, view = self._session(), self._draft, self._view
+        session, planned, view = self._session(), self._planned, self._view
         if view is not None and view.busy:
             return
         if session is None:
@@ -107,13 +107,13 @@ class SessionSweep:
                 "spectui never restarts this server: a sweep needs a profile that starts this model; "
                 f"use: {view.command}"
             )
-        if draft is None or view is None or view.plan is None:
+        if planned is None or view is None or view.plan is None:
             raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
         session.require_lendable("sweep")
         session.neighbours.require_free(view.number)
         results, baselines = self._stores()
         sweep = WatchedSweep(
-            replace(draft, view=view, number=view.number),
+            replace(planned, view=view, number=view.number),
             launcher=session.launcher,
             results=results,
             baselines=baselines,
@@ -156,16 +156,16 @@ class SessionSweep:
     async def apply(self, index: int) -> str:
         """Stage what is recommended and restart. Raises UsageError where there is nothing to apply."""
         self._require_idle()
-        session, draft, view = self._session(), self._draft, self._view
+        session, planned, view = self._session(), self._planned, self._view
         maps = view.maps if view is not None else ()
         best = maps[index].best if index < len(maps) else None
-        if session is None or draft is None or best is None:
+        if session is None or planned is None or best is None:
             raise UsageError("nothing is recommended yet: sweep first")
         if session.staging.staged.attached:
             raise UsageError(
                 "spectui did not start this server and will not restart it: export what was found"
             )
-        swept, condition = draft.order.profile, draft.order.grid.conditions[index]
+        swept, condition = planned.order.profile, planned.order.grid.conditions[index]
 
         def change(profile: TuningProfile) -> TuningProfile:
             if profile.server.model != swept.server.model:
@@ -191,7 +191,7 @@ class SessionSweep:
         session, profile = self._session(), self._profile()
         before = self._view or SweepView()
         blank = SweepView(choice=choice, workloads=before.workloads, modes=before.modes)
-        self._draft, self._planned_for = None, profile
+        self._planned, self._planned_for = None, profile
         if session is None or profile is None:
             self._show(replace(blank, problem=_NOTHING))
             return
@@ -202,17 +202,17 @@ class SessionSweep:
         self._show(replace(blank, note="planning"))
         results, baselines = self._stores()
         try:
-            draft = await planned(
+            found = await planned(
                 profile, choice, launcher=session.launcher, results=results, baselines=baselines
             )
         except SpectuiError as error:
             self._show(replace(blank, problem=str(error)))
         else:
-            self._show_draft(draft, profile)
+            self._show_planned(found, profile)
 
-    def _show_draft(self, draft: Draft, profile: TuningProfile | None) -> None:
-        self._draft, self._planned_for = draft, profile
-        self._show(draft.view)
+    def _show_planned(self, planned: PlannedSweep, profile: TuningProfile | None) -> None:
+        self._planned, self._planned_for = planned, profile
+        self._show(planned.view)
 
     def _profile(self) -> TuningProfile | None:
         """What runs, else what is staged."""

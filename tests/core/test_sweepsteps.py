@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ from spectui.core.sweepsteps import (
     Life,
     Outcome,
     Outcomes,
+    Task,
     best_known,
     expected_seconds,
     next_life,
@@ -187,6 +189,21 @@ def test_a_cell_that_failed_is_not_tried_again() -> None:
     assert next_life(grid, known, REQUESTS) is None
 
 
+def test_what_leads_and_fails_in_its_whole_run_is_not_tried_for_ever() -> None:
+    grid, truth = a_grid(modes=("ngram-simple",)), a_machine(peak=2.2)
+    outcomes: dict[Cell, Outcome] = {}
+    tasks: list[Task] = []
+    while life := next_life(grid, outcomes, REQUESTS):
+        tasks += life.tasks
+        assert len(set(tasks)) == len(tasks), "the same again"
+        for cell, outcome in measured(grid, truth, life, Random(1), 0.0).items():
+            fails = cell.setting != PLAIN and outcome.requests == REQUESTS
+            outcomes[cell] = replace(outcomes[cell], failed=REQUESTS) if fails else outcome
+    whole = [t.cell for t in tasks if t.requests == REQUESTS and t.cell.setting != PLAIN]
+    assert len(whole) > 1
+    assert truth(whole[0]) == max(truth(t.cell) for t in tasks if t.cell.setting != PLAIN)
+
+
 def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     row = tuple(Setting(mode="draft-simple", draft="/d.gguf", k=k, p_min=0.0) for k in (1, 2, 4, 8))
     guesses = {k: Estimate(value=1.2, low=1.1, high=1.3) for k in (1, 2, 8)}
@@ -196,6 +213,8 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     lows = [estimate.low for estimate in (one, two, eight) if estimate is not None and estimate.low]
     assert len(lows) == 3
     assert lows[0] < lows[1] < 1.1
+    # Two doublings of 2 % each, and the lives of the run that predicts and of the baseline.
+    assert lows[0] == pytest.approx(1.1 / math.exp(1.96 * math.hypot(0.04, 0.015, 0.015)))
     assert lows[2] < lows[1]
     assert predicted(Cell(CODE, row[2]), row, known) is None
     assert predicted(Cell(Condition("prose", 0.0), row[0]), row, known) is None

@@ -23,6 +23,7 @@ from spectui.errors import StoreError, UsageError
 from spectui.lab import exporting
 from spectui.lab.sweepfiles import Found, Measured, SweepOrder, found_of, plan_of, stored, stored_key
 from spectui.lab.sweepreport import plan_table, plan_to_json, sweep_table, sweep_to_json
+from spectui.lab.sweepwatch import maps_of
 from spectui.llama.capabilities import Capabilities, Flag
 from spectui.store.results import ResultStore
 
@@ -45,8 +46,8 @@ ORDER = SweepOrder(
     requests=8,
 )
 FOUR = Setting(mode="draft-simple", draft="/m/d.gguf", k=4, p_min=0.0)
-LOW = math.exp(-1.96 * math.hypot(0.02, 0.02))
-"""Both runs have an error of 2 %."""
+LOW = math.exp(-1.96 * math.hypot(0.02, 0.02, 0.015, 0.015))
+"""Both runs have an error of 2 %, and both lives one of 1.5 %."""
 LOOKUP = Setting(mode="ngram-simple", ngram_lookup=4, ngram_length=8)
 
 
@@ -74,7 +75,7 @@ def test_a_sweep_is_kept_and_read_back(tmp_path: Path) -> None:
     number = store.begin_sweep(plan_of(ORDER), at=1.0)
     found = a_sweep()
     for cell, measured in found.cells.items():
-        assert store.put_cell(number, stored_key(cell, measured), stored(measured), at=2.0)
+        assert store.put_cell(number, stored_key(cell, measured, at=2.0), stored(measured), at=2.0)
     store.put_cell(number, "rest 3.0 requests=0", stored(Measured(requests=0, server_seconds=1.5)), at=3.0)
     known = store.unfinished_sweep(plan_of(ORDER))
     assert known is not None
@@ -172,7 +173,7 @@ def test_the_heat_map_marks_what_was_measured() -> None:
     text = sweep_table(sweep_to_json(a_sweep()))
     assert "draft-simple d.gguf  (1.30)  (1.15)  1.20" in text
     assert "ngram-simple lookup 4  2.20      ." in text
-    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.08 to 2.33)" in text
+    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.05 to 2.36)" in text
     assert "prose: nothing is known yet" in text
 
 
@@ -199,6 +200,48 @@ def test_off_is_recommended_only_once_something_was_tried() -> None:
     assert recommended()["mode"] == "off"
     nothing_ran = Found(order=ORDER, finished=True, cells={Cell(CODE, PLAIN): plain()})
     assert sweep_to_json(nothing_ran)["recommendation"]["code"]["mode"] == "off"
+
+
+def test_a_failure_takes_nothing_away_from_a_run_that_yielded_something() -> None:
+    found, cell = a_sweep(), Cell(CODE, Setting(mode="ngram-simple", ngram_lookup=4, ngram_length=48))
+    found.take(cell, ran(1.3, requests=2))
+    found.take(cell, Measured(requests=8, failure="out of memory"))
+    assert (found.speedup(cell), found.done) == (found.outcomes[cell].speedup, 3)
+    assert (found.outcomes[cell].requests, found.outcomes[cell].tried) == (2, 8)
+    assert found.failures == {cell.key: "out of memory"}
+    shown = next(c for c in sweep_to_json(found)["cells"] if c["failure"])
+    assert (shown["speedup_actual"], shown["requests"], shown["ngram_length"]) == (1.3, 2, 48)
+    found.take(cell, ran(1.2))
+    assert found.failures == {}
+    assert found.cells[cell].requests == 8
+
+
+def test_what_failed_before_it_yielded_something_is_kept_beside_it(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.sqlite")
+    number, cell = store.begin_sweep(plan_of(ORDER), at=1.0), Cell(CODE, FOUR)
+    for at, measured in (
+        (2.0, Measured(requests=8, server_seconds=1.0, failure="out of memory")),
+        (3.0, Measured(requests=8, server_seconds=1.0, failure="out of memory again")),
+        (4.0, ran(1.2)),
+    ):
+        assert store.put_cell(number, stored_key(cell, measured, at=at), stored(measured), at=at)
+    back = exporting.kept_sweep(store, number)
+    assert (back.cells, back.failed, back.server_seconds) == ({cell: ran(1.2)}, {}, 5.0)
+
+
+def test_many_cells_are_reckoned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, reckon = [], Found.outcomes.fget
+    assert reckon is not None
+
+    def outcomes(found: Found) -> object:
+        asked.append(found)
+        return reckon(found)
+
+    monkeypatch.setattr(Found, "outcomes", property(outcomes))
+    sweep_to_json(a_sweep())
+    assert len(asked) == 1
+    maps_of(a_sweep())
+    assert len(asked) == 2
 
 
 def test_the_plan_counts_starts_and_minutes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,12 @@ from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProf
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition
 from spectui.core.sweepsteps import Task
-from spectui.core.sweepview import SweepChoice, SweepStage, SweepView
+from spectui.core.sweepview import ConditionMap, SweepChoice, SweepStage, SweepView
 from spectui.errors import ServerError, StoreError, UsageError
+from spectui.lab import sweepwatch
 from spectui.lab.launcher import Launcher
-from spectui.lab.sweepfiles import Measured, plan_of, stored, stored_key
-from spectui.lab.sweepwatch import Draft, WatchedSweep, kept_sweeps, planned, reopened
+from spectui.lab.sweepfiles import Found, Measured, plan_of, stored, stored_key
+from spectui.lab.sweepwatch import PlannedSweep, WatchedSweep, kept_sweeps, maps_of, planned, reopened
 from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
 
@@ -40,14 +42,14 @@ class Desk:
         self.baselines = BaselineStore(folder / "baselines.json")
         self.views: list[SweepView] = []
 
-    async def draft(self, choice: SweepChoice | None = CHOICE) -> Draft:
+    async def planned(self, choice: SweepChoice | None = CHOICE) -> PlannedSweep:
         return await planned(
             self.profile, choice, launcher=self.launcher, results=self.results, baselines=self.baselines
         )
 
-    def watched(self, draft: Draft) -> WatchedSweep:
+    def watched(self, sweep: PlannedSweep) -> WatchedSweep:
         return WatchedSweep(
-            draft,
+            sweep,
             launcher=self.launcher,
             results=self.results,
             baselines=self.baselines,
@@ -72,7 +74,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
 
 
 async def test_without_a_choice_the_plan_suits_the_profile(desk: Desk) -> None:
-    view = (await desk.draft(None)).view
+    view = (await desk.planned(None)).view
     assert view.choice is not None
     assert view.choice.workloads == ("code",)
     assert view.choice.modes == ("draft-simple", "ngram-simple")
@@ -89,7 +91,7 @@ async def test_without_a_choice_the_plan_suits_the_profile(desk: Desk) -> None:
 
 
 async def test_the_plan_counts_what_was_chosen_and_nothing_is_kept_by_it(desk: Desk) -> None:
-    view = (await desk.draft()).view
+    view = (await desk.planned()).view
     assert view.plan is not None
     assert (view.plan.cells, view.plan.starts) == (4, (2, 4))
     assert view.plan.seconds[0] < view.plan.seconds[1]
@@ -100,11 +102,11 @@ async def test_the_plan_counts_what_was_chosen_and_nothing_is_kept_by_it(desk: D
 
 async def test_without_a_draft_no_mode_is_offered_that_needs_one(desk: Desk) -> None:
     desk.profile = desk.profile.with_speculation(mode="off", draft_model=None)
-    view = (await desk.draft(None)).view
+    view = (await desk.planned(None)).view
     assert "draft-simple" not in view.modes
     assert "ngram-simple" in view.modes
     with pytest.raises(UsageError, match="needs a draft model"):
-        await desk.draft(CHOICE)
+        await desk.planned(CHOICE)
 
 
 async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, played: PlayedSweeps) -> None:
@@ -114,7 +116,7 @@ async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, played: Pla
         return ran(1.0 if plain else 1.5, requests=task.requests, predicted=predicted)
 
     played.answer = answer
-    sweep = desk.watched(await desk.draft())
+    sweep = desk.watched(await desk.planned())
     sweep.show(stage=SweepStage.STARTING)
     await sweep.run()
     stages = list(dict.fromkeys(view.stage for view in desk.views))
@@ -142,7 +144,7 @@ async def test_cells_fill_the_map_and_the_end_recommends(desk: Desk, played: Pla
 async def test_before_anything_but_the_baseline_is_known_nothing_is_recommended(
     desk: Desk, played: PlayedSweeps
 ) -> None:
-    sweep = desk.watched(await desk.draft())
+    sweep = desk.watched(await desk.planned())
     sweep.show(stage=SweepStage.STARTING)
     await sweep.run()
     begun = [view.maps[0] for view in desk.views if view.maps[0].plain is not None]
@@ -159,7 +161,7 @@ async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, played: PlayedS
         return await half_as_fast_again(task)
 
     played.answer = answer
-    sweep = desk.watched(await desk.draft(replace(CHOICE, ks=(4,))))
+    sweep = desk.watched(await desk.planned(replace(CHOICE, ks=(4,))))
     sweep.show(stage=SweepStage.STARTING)
     sweep.pause()
     assert sweep.view.stage is SweepStage.STARTING
@@ -188,7 +190,7 @@ async def test_stopped_it_keeps_its_cells_and_the_next_plan_shows_them(
         return await half_as_fast_again(task)
 
     played.answer = answer
-    sweep = desk.watched(await desk.draft())
+    sweep = desk.watched(await desk.planned())
     sweep.show(stage=SweepStage.STARTING)
     task = asyncio.create_task(sweep.run())
     await held.wait()
@@ -196,12 +198,12 @@ async def test_stopped_it_keeps_its_cells_and_the_next_plan_shows_them(
     await asyncio.wait({task})
     assert task.cancelled()
     assert desk.last.stage is SweepStage.STOPPED
-    again = await desk.draft()
+    again = await desk.planned()
     assert (again.view.stage, again.view.number, again.view.done) == (SweepStage.STOPPED, 1, 1)
     assert again.number == 1
     assert again.view.left is not None
     assert again.view.maps[0].top == pytest.approx(1.5)
-    other = await desk.draft(SweepChoice(workloads=("code",), modes=("draft-simple",), ks=(1, 4)))
+    other = await desk.planned(SweepChoice(workloads=("code",), modes=("draft-simple",), ks=(1, 4)))
     assert (other.view.stage, other.number) == (SweepStage.READY, None)
 
 
@@ -210,7 +212,7 @@ async def test_a_failure_is_shown_not_raised(desk: Desk, played: PlayedSweeps) -
         raise ServerError("the server ended with status 1: \x1b[31mout of memory")
 
     played.answer = answer
-    sweep = desk.watched(await desk.draft())
+    sweep = desk.watched(await desk.planned())
     sweep.show(stage=SweepStage.STARTING)
     await sweep.run()
     assert desk.last.stage is SweepStage.FAILED
@@ -220,19 +222,21 @@ async def test_a_failure_is_shown_not_raised(desk: Desk, played: PlayedSweeps) -
 
 async def test_kept_sweeps_are_listed_and_opened_as_the_command_line_left_them(desk: Desk) -> None:
     assert kept_sweeps(desk.results) == ()
-    order = (await desk.draft()).order
+    order = (await desk.planned()).order
     first = desk.results.begin_sweep(plan_of(order), at=1.7e9)
     cell, measured = Cell(CODE, order.grid.fixed[0][1]), ran(1.4)
-    desk.results.put_cell(first, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
-    desk.results.put_cell(first, stored_key(cell, measured), stored(measured), at=1.7e9)
+    desk.results.put_cell(
+        first, stored_key(Cell(CODE, PLAIN), ran(1.0), at=1.7e9), stored(ran(1.0)), at=1.7e9
+    )
+    desk.results.put_cell(first, stored_key(cell, measured, at=1.7e9), stored(measured), at=1.7e9)
     strange = desk.results.begin_sweep({"of": "another version"}, at=1.8e9)
     newest, oldest = kept_sweeps(desk.results)
     assert (newest.number, bool(newest.problem)) == (strange, True)
     assert (oldest.number, oldest.state, oldest.known, oldest.cells) == (first, "running", 1, 4)
     assert (oldest.model, oldest.workloads) == ("/m/t.gguf", ("code", "prose"))
-    draft = await reopened(first, SweepView(), results=desk.results, baselines=desk.baselines)
-    assert (draft.number, draft.view.stage, draft.view.done) == (first, SweepStage.STOPPED, 1)
-    assert draft.view.choice == CHOICE
+    shown = await reopened(first, SweepView(), results=desk.results, baselines=desk.baselines)
+    assert (shown.number, shown.view.stage, shown.view.done) == (first, SweepStage.STOPPED, 1)
+    assert shown.view.choice == CHOICE
     with pytest.raises(StoreError, match="another version"):
         await reopened(strange, SweepView(), results=desk.results, baselines=desk.baselines)
     with pytest.raises(StoreError, match="no sweep has the number 99"):
@@ -240,16 +244,67 @@ async def test_kept_sweeps_are_listed_and_opened_as_the_command_line_left_them(d
 
 
 async def test_a_finished_sweep_is_begun_anew_not_gone_on_with(desk: Desk, played: PlayedSweeps) -> None:
-    sweep = desk.watched(await desk.draft())
+    sweep = desk.watched(await desk.planned())
     await sweep.run()
-    draft = await reopened(1, SweepView(), results=desk.results, baselines=desk.baselines)
-    assert draft.view.stage is SweepStage.DONE
+    shown = await reopened(1, SweepView(), results=desk.results, baselines=desk.baselines)
+    assert shown.view.stage is SweepStage.DONE
     asked = len(played.cells)
-    again = desk.watched(draft)
+    again = desk.watched(shown)
     assert (again.view.number, again.view.done, again.view.maps[0].plain) == (None, 0, None)
     await again.run()
     assert len(played.cells) == 2 * asked
     assert [(kept.id, kept.state) for kept in desk.results.sweeps()] == [(2, "done"), (1, "done")]
+
+
+async def test_a_finished_sweep_is_begun_anew_also_beside_an_unfinished_one_of_the_same_plan(
+    desk: Desk, played: PlayedSweeps
+) -> None:
+    sweep = desk.watched(await desk.planned())
+    await sweep.run()
+    unfinished = desk.results.begin_sweep(plan_of((await desk.planned()).order), at=1.8e9)
+    shown = await reopened(1, SweepView(), results=desk.results, baselines=desk.baselines)
+    await desk.watched(shown).run()
+    assert desk.last.number not in {1, unfinished}
+    assert desk.results.sweep(unfinished).cells == ()
+
+
+@pytest.mark.parametrize("end", ["pause", "stop", "failure"])
+async def test_maps_are_made_off_the_event_loop(
+    desk: Desk, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    made: list[threading.Thread] = []
+    held = asyncio.Event()
+
+    def maps(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
+        made.append(threading.current_thread())
+        return maps_of(found, now)
+
+    async def answer(task: Task) -> Measured:
+        if end == "failure":
+            raise ServerError("the server ended")
+        sweep.pause()
+        if end == "stop":
+            held.set()
+            await asyncio.Event().wait()
+        return await half_as_fast_again(task)
+
+    monkeypatch.setattr(sweepwatch, "maps_of", maps)
+    played.answer = answer
+    sweep = desk.watched(await desk.planned())
+    made.clear()
+    sweep.show(stage=SweepStage.STARTING)
+    task = asyncio.create_task(sweep.run())
+    wanted = {"pause": SweepStage.PAUSED, "stop": SweepStage.STOPPED, "failure": SweepStage.FAILED}[end]
+    if end == "stop":
+        await held.wait()
+        task.cancel()
+    async with asyncio.timeout(20):
+        while sweep.view.stage is not wanted:  # noqa: ASYNC110  nothing signals it
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    assert made
+    assert threading.main_thread() not in made
 
 
 @pytest.mark.parametrize("step", ["begin_sweep", "put_cell", "end_sweep"])
@@ -260,7 +315,7 @@ async def test_what_is_not_kept_stays_on_screen(
         raise StoreError("results.sqlite3: the disk is full")
 
     monkeypatch.setattr(ResultStore, step, full)
-    await desk.watched(await desk.draft()).run()
+    await desk.watched(await desk.planned()).run()
     said = "how this sweep ended is not kept" if step == "end_sweep" else "this sweep is not kept"
     assert desk.last.stage is SweepStage.DONE
     assert desk.last.unkept == f"{said}: results.sqlite3: the disk is full"
@@ -272,13 +327,15 @@ async def test_what_is_not_kept_stays_on_screen(
 async def test_a_sweep_that_was_pruned_meanwhile_is_not_measured_all_over(
     desk: Desk, played: PlayedSweeps
 ) -> None:
-    order = (await desk.draft()).order
+    order = (await desk.planned()).order
     number = desk.results.begin_sweep(plan_of(order), at=1.7e9)
-    desk.results.put_cell(number, stored_key(Cell(CODE, PLAIN), ran(1.0)), stored(ran(1.0)), at=1.7e9)
-    draft = await desk.draft()
-    assert draft.number == number
+    desk.results.put_cell(
+        number, stored_key(Cell(CODE, PLAIN), ran(1.0), at=1.7e9), stored(ran(1.0)), at=1.7e9
+    )
+    shown = await desk.planned()
+    assert shown.number == number
     desk.results.prune(keep=0, at=1.8e9)
-    await desk.watched(draft).run()
+    await desk.watched(shown).run()
     assert desk.last.stage is SweepStage.FAILED
     assert "no sweep has the number" in desk.last.problem
     assert played.cells == []

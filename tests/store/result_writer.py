@@ -2,12 +2,14 @@
 
     python result_writer.py FILE runs COUNT      so many runs with three updates each
     python result_writer.py FILE sweep CELLS     the cells of one sweep that are not there yet
+    python result_writer.py FILE hold PLAN       a sweep with this plan, JSON, that goes on until stdin ends
 
-Says one line for each call that returned: `run N`, `update N REQUESTS`, `end N`, `cell KEY`.
+Says one line for each call that returned: `run N`, `update N REQUESTS`, `end N`, `cell KEY`, `sweep N`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -23,8 +25,8 @@ def say(*words: object) -> None:
     sys.stdout.flush()
 
 
-def runs(store: ResultStore, count: int) -> None:
-    for _ in range(count):
+def runs(store: ResultStore, count: str) -> None:
+    for _ in range(int(count)):
         run = store.begin_run(RunConditions(profile=TuningProfile(), build="b10434"), at=1.0)
         say("run", run)
         for requests in range(1, UPDATES + 1):
@@ -34,7 +36,13 @@ def runs(store: ResultStore, count: int) -> None:
         say("end", run)
 
 
-def sweep(store: ResultStore, cells: int) -> None:
+def hold(store: ResultStore, plan: str) -> None:
+    say("sweep", store.begin_sweep(json.loads(plan), at=1.0))
+    sys.stdin.read()
+
+
+def sweep(store: ResultStore, count: str) -> None:
+    cells = int(count)
     plan = {"cells": cells}
     found = store.unfinished_sweep(plan)
     number = store.begin_sweep(plan, at=1.0) if found is None else found.id
@@ -47,4 +55,4 @@ def sweep(store: ResultStore, cells: int) -> None:
 
 
 if __name__ == "__main__":
-    {"runs": runs, "sweep": sweep}[sys.argv[2]](ResultStore(Path(sys.argv[1])), int(sys.argv[3]))
+    {"runs": runs, "sweep": sweep, "hold": hold}[sys.argv[2]](ResultStore(Path(sys.argv[1])), sys.argv[3])

@@ -23,6 +23,7 @@ from spectui.store.results import STEPS, ResultStore
 WRITER = Path(result_writer.__file__)
 NEXT = (*STEPS, ("ALTER TABLE run ADD COLUMN note TEXT", "UPDATE run SET note = 'made of ' || workload"))
 """A schema that does not exist yet, one step ahead."""
+NOW = len(STEPS)
 
 
 @pytest.fixture
@@ -118,8 +119,9 @@ def test_a_program_that_never_ends_its_change_is_said(file: Path) -> None:
 def test_a_newer_file_is_refused_and_left_alone(file: Path) -> None:
     keep(ResultStore(file, steps=NEXT))
     before = file.read_bytes()
+    refusal = rf"newer spectui \(schema {NOW + 1}, this one reads {NOW}\); update spectui"
     for ask in (keep, ResultStore.runs, lambda s: s.prune(at=9.0, keep=0)):
-        with pytest.raises(StoreError, match=r"newer spectui \(schema 3, this one reads 2\); update spectui"):
+        with pytest.raises(StoreError, match=refusal):
             ask(ResultStore(file))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -135,10 +137,10 @@ def test_an_older_file_is_brought_up_to_date_beside_a_copy(file: Path, look: boo
         assert [run.summary.requests for run in new.runs()] == [5]
     else:
         assert keep(new) == 2
-    assert asked(file, "PRAGMA user_version") == [(3,)]
+    assert asked(file, "PRAGMA user_version") == [(NOW + 1,)]
     assert asked(file, "SELECT note FROM run")[0] == ("made of code",)
-    copy = file.with_name("results.sqlite3.schema2")
-    assert asked(copy, "PRAGMA user_version") == [(2,)]
+    copy = file.with_name(f"results.sqlite3.schema{NOW}")
+    assert asked(copy, "PRAGMA user_version") == [(NOW,)]
     assert asked(copy, "SELECT * FROM run") == before
     assert [run.summary.requests for run in ResultStore(copy).runs()] == [5]
     assert copy.stat().st_mode & 0o777 == 0o600
@@ -176,9 +178,31 @@ def test_runs_of_the_first_schema_came_from_measure(file: Path) -> None:
     assert asked(copy, "SELECT id, workload FROM run") == [(1, "code")]
 
 
+def test_a_sweep_of_the_second_schema_is_free_and_what_failed_in_it_can_be_tried_again(file: Path) -> None:
+    old = ResultStore(file, steps=STEPS[:2])
+    keep(old)
+    results = {
+        "a requests=8": '{"failure": "out of memory", "requests": 8}',
+        "b requests=8": '{"failure": null, "requests": 8}',
+    }
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("INSERT INTO sweep (started_at, state, plan) VALUES (1, 'running', '{}')")
+        for key, result in results.items():
+            db.execute("INSERT INTO cell (sweep, key, done_at, result) VALUES (1, ?, 1, ?)", (key, result))
+        db.commit()
+    store = ResultStore(file)
+    found = store.unfinished_sweep({})
+    assert found is not None
+    assert [cell.key for cell in found.cells] == ["a requests=8 failed", "b requests=8"]
+    assert store.put_cell(1, "a requests=8", {"failure": None, "requests": 8}, at=2.0)
+    assert store.take_sweep(1) is None
+    copy = file.with_name("results.sqlite3.schema2")
+    assert asked(copy, "SELECT key FROM cell") == [("a requests=8",), ("b requests=8",)]
+
+
 def test_the_released_schema_is_not_edited() -> None:
     """A file of version 1 exists on users' disks: another layout is another step."""
-    assert len(STEPS) == 2
+    assert NOW == 3
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in STEPS[0]:
             db.execute(statement)

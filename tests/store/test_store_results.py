@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import string
+import subprocess
+import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import result_writer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -287,6 +293,53 @@ def test_a_stopped_sweep_can_be_resumed_and_the_newest_is(store: ResultStore) ->
     assert (found.id, found.state) == (second, "stopped")
     assert first != second
     assert store.unfinished_sweep({"k": 2}) is None
+
+
+def test_a_sweep_belongs_to_the_program_that_runs_it_until_that_one_is_killed(
+    store: ResultStore, tmp_path: Path
+) -> None:
+    older = store.begin_sweep({"k": 1}, at=1.0)
+    file = tmp_path / "data" / "results.sqlite3"
+    command = [sys.executable, result_writer.__file__, str(file), "hold", '{"k": 1}']
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        number = int(other.stdout.readline().split()[1])
+        found, owner = store.unfinished_sweep({"k": 1}), store.owner_of(number)
+        assert found is not None
+        assert found.id == older
+        assert owner is not None
+        assert owner.pid == other.pid
+        assert store.take_sweep(number) == owner
+        other.kill()
+        # Dead, but its parent has not asked for it yet.
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+        assert store.owner_of(number) is None
+        found = store.unfinished_sweep({"k": 1})
+        assert found is not None
+        assert (found.id, found.state) == (number, "running")
+    assert store.take_sweep(number) is None
+
+
+def test_who_goes_on_with_a_sweep_runs_it(store: ResultStore) -> None:
+    number = store.begin_sweep({}, at=1.0)
+    store.end_sweep(number, "stopped", at=2.0)
+    assert store.take_sweep(number) is None
+    kept = store.sweep(number)
+    assert (kept.state, kept.ended_at, store.owner_of(number)) == ("running", None, None)
+    store.end_sweep(number, "stopped", at=3.0)
+    with pytest.raises(RecordError, match="holds no sweep 9 any more"):
+        store.take_sweep(9)
+    with pytest.raises(StoreError, match="no sweep has the number 9"):
+        store.owner_of(9)
+
+
+def test_an_owner_that_cannot_be_understood_is_said(store: ResultStore, tmp_path: Path) -> None:
+    number = store.begin_sweep({}, at=1.0)
+    with closing(sqlite3.connect(tmp_path / "data" / "results.sqlite3")) as db:
+        db.execute("UPDATE sweep SET owner = '{}'")
+        db.commit()
+    with pytest.raises(StoreError, match="is damaged"):
+        store.owner_of(number)
 
 
 @pytest.mark.parametrize(
