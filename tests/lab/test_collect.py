@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -7,13 +8,14 @@ from itertools import islice
 import pytest
 from scripted_server import Failure, Script, ScriptedServer
 
-from spectui.core.passes import RequestPasses, TargetPass
+from spectui.core.passes import CumulativeTimings, RequestPasses, TargetPass
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.errors import ServerError, ServerGone
 from spectui.lab.collect import Collector
 from spectui.lab.server import AttachedServer
-from spectui.lab.traffic import RequestResult
+from spectui.lab.traffic import RequestResult, Traffic
 from spectui.lab.workloads import PromptOrder, load_builtin
+from spectui.llama.wire import StreamEvent
 
 
 def profile_of(url: str, *, k: int = 4, **traffic: int) -> TuningProfile:
@@ -129,6 +131,30 @@ async def test_every_stream_is_busy_until_the_last_request_ended_and_what_was_dr
     assert ended == [1, 2, 3, 4]
     assert (collector.segment.requests, collector.longest_draft) == (4, 4)
     assert 4 * 39 < collector.segment.bet().tokens < 6 * 39
+
+
+class Together:
+    """Answers every request at once, and takes a turn of the event loop to close each stream."""
+
+    @asynccontextmanager
+    async def stream(self, _request: object) -> AsyncIterator[AsyncIterator[StreamEvent]]:
+        async def events() -> AsyncIterator[StreamEvent]:
+            yield StreamEvent(
+                text="a", arrived=1.0, timings=CumulativeTimings(predicted_n=1, predicted_ms=0.0)
+            )
+            yield StreamEvent(
+                text="b", arrived=2.0, timings=CumulativeTimings(predicted_n=2, predicted_ms=9.0), final=True
+            )
+
+        yield events()
+        await asyncio.sleep(0)
+
+
+async def test_no_more_are_counted_than_were_asked_for_however_many_end_together() -> None:
+    profile = profile_of("http://127.0.0.1:1", concurrency=8, warmup=0)
+    collector = Collector(profile)
+    await Traffic(Together(), prompts(), profile, collector).run(requests=10)  # type: ignore[arg-type]
+    assert collector.segment.requests == 10
 
 
 async def test_streams_stay_busy_for_fewer_requests_than_streams() -> None:
