@@ -16,7 +16,7 @@ from spectui.options import Duration, Numbers, folders, target_of, with_baseline
 from spectui.printing import JSON_OPTION, fail, print_result, say
 
 _FEWEST: Final = 8
-"""Prompts below which no interval is given."""
+"""Prompts that the smallest blocks take for an interval; larger ones take more, which the run then plans."""
 
 
 @click.command()
@@ -28,7 +28,7 @@ _FEWEST: Final = 8
     type=click.IntRange(_FEWEST, 10_000),
     default=24,
     show_default=True,
-    help="Prompts per workload at most; a clear result ends it earlier.",
+    help="Prompts per workload at most, but four blocks; a clear result ends it earlier.",
 )
 @click.option("--budget", type=Duration(), help="Time for everything, such as 90s, 10m or 1h30m.")
 @click.option("--tokens", type=click.IntRange(2, 100_000), help="Tokens per request at most.")

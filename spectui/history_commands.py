@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
+from spectui.core.runlist import RunSource
 from spectui.errors import UsageError
 from spectui.options import folders
 from spectui.printing import JSON_OPTION, print_result
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _AGE: Final = re.compile(r"(\d{1,6})([mhdw])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-SOURCES: Final = ("measure", "dashboard", "ab", "concurrency", "sweep")
 _RUN: Final = click.IntRange(1, 2**63 - 1)
 
 
@@ -47,7 +47,9 @@ def _filtered(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--model", help="With this in the target's file name."),
         click.option("--build", help="Of this build, such as b10434."),
         click.option(
-            "--source", type=click.Choice(SOURCES), help="Measured by this command, or the dashboard."
+            "--source",
+            type=click.Choice(get_args(RunSource)),
+            help="Measured by this command, or the dashboard.",
         ),
         click.option("--since", type=Age(), help="Started within this time, such as 7d or 12h."),
         click.option("--limit", type=click.IntRange(1, 1_000_000), help="The newest so many."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
@@ -113,12 +114,15 @@ async def count_run(
     server: LaunchedServer, profile: TuningProfile, workload: Workload, requests: int
 ) -> Count:
     """Send warm-up and counted requests as the only client, with a scrape before and after the counted ones."""
-    count = Count()
+    count, prompts = Count(), PromptOrder(workload)
 
-    async def scrape() -> None:
-        count.before = parse_metrics(await server.client.metrics_text())
+    async def send(profile: TuningProfile, requests: int) -> ServerCounters:
+        # As many prompts as are wanted: a dropped request counts further on the server.
+        these = islice(prompts, profile.traffic.warmup + requests)
+        traffic = Traffic(server.client, these, profile, count, cache_prompt=server.cache_prompt)
+        await traffic.run(requests=requests)
+        return parse_metrics(await server.client.metrics_text())
 
-    traffic = Traffic(server.client, PromptOrder(workload), profile, count, cache_prompt=server.cache_prompt)
-    await traffic.run(requests=requests, after_warmup=scrape)
-    count.after = parse_metrics(await server.client.metrics_text())
+    count.before = await send(profile, 0)
+    count.after = await send(profile.with_traffic(warmup=0), requests)
     return count

@@ -13,10 +13,10 @@ import pytest
 
 from spectui.cli import main
 from spectui.core.profile import TuningProfile
+from spectui.core.runlist import RunSource
 from spectui.core.snapshot import Estimate
-from spectui.history_commands import SOURCES
 from spectui.store.paths import Folders
-from spectui.store.records import RunConditions, RunSource, RunSummary
+from spectui.store.records import RunConditions, RunSummary
 from spectui.store.results import STEPS, ResultStore
 
 DAY = 86_400
@@ -102,8 +102,10 @@ def test_runs_are_found_by_options(run: Runner, options: tuple[str, ...], found:
     assert [int(row["id"]) for row in csv.DictReader(io.StringIO(out))] == found
 
 
-def test_every_source_can_be_asked_for() -> None:
-    assert get_args(RunSource) == SOURCES
+def test_every_source_can_be_asked_for(run: Runner) -> None:
+    for source in get_args(RunSource):
+        assert run("--source", source)[0] == 0
+    assert run("--source", "sleep")[0] == 2
 
 
 @pytest.mark.usefixtures("kept")

@@ -34,6 +34,8 @@ _MIN_RESAMPLED: Final = 8
 """From so many units on they are drawn again; with fewer, Student's t."""
 
 _REPLICATES: Final = 1999
+FINEST: Final = 1 / (_REPLICATES + 1)
+"""The smallest error that so many draws resolve: a smaller one gives the same interval."""
 _LEAST_SPREAD: Final = 0.1
 """Share of the pairs' own spread below which a draw's counts as this: a draw of equal values knows no spread."""
 _LARGEST: Final = 690.0

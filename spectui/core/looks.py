@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from spectui.core.compare import MIN_PAIRS, Comparison, Pair, Winner, compare
+from spectui.core.compare import FINEST, MIN_PAIRS, Comparison, Pair, Winner, compare
 from spectui.core.stats import LEVEL
 
 NARROW: Final = 0.03
@@ -54,8 +54,10 @@ class Looks:
 
     The error is spent as 0.05 (pairs / planned)^2 (Kim and DeMets 1987, power family), a look getting what was
     added since the one before; their sum bounds the chance of any false claim (Bonferroni), however the looks
-    depend on one another. The last look takes what is left: what ends a run without a claim, narrowness, number or
-    time, does not depend on which arm is ahead. Intervals are repeated ones (Jennison and Turnbull 1989).
+    depend on one another. A look spends nothing where there is no interval yet, or where its share is finer than
+    an interval resolves: later looks get it. The last one takes what is left: what ends a run without a claim,
+    narrowness, number or time, does not depend on which arm is ahead. Intervals are repeated ones (Jennison and
+    Turnbull 1989).
     """
 
     def __init__(self, planned: int, *, narrow: float = NARROW, error: float = 1 - LEVEL) -> None:
@@ -79,11 +81,15 @@ class Looks:
             return Ended(result, last, left)
         if number < self._next:
             return None
-        self._next = max(number + 1, round(number * _GROWTH))
         whole = compare(pairs, error=left)
-        if whole.half_width is not None and whole.half_width <= self._narrow:
+        if whole.half_width is None:
+            return None
+        self._next = max(number + 1, round(number * _GROWTH))
+        if whole.half_width <= self._narrow:
             return Ended(whole, Reason.NARROW, left)
         spend = self._error * (number / self._planned) ** _SPENDING - self._spent
+        if spend < FINEST:
+            return None
         self._spent += spend
         result = compare(pairs, error=spend)
         return None if result.verdict is Winner.NEITHER else Ended(result, Reason.DECIDED, spend)

@@ -29,12 +29,15 @@ def plain_line(text: str, limit: int | None = None) -> str:
     if limit is not None:
         text = text[: 4 * limit]
     if not text.isprintable():
-        if "\x1b" in text:
-            text = _ESCAPES.sub("", text)
-        text = _CONTROLS.sub(" ", text.replace("\t", " "))
+        text = _CONTROLS.sub(" ", without_escapes(text).replace("\t", " "))
     if limit is not None and len(text) > limit:
         return text[: max(0, limit - 1)] + "\u2026"
     return text
+
+
+def without_escapes(text: str) -> str:
+    """The text without colours, cursor moves and other escape sequences; control characters stay."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,7 +6,10 @@ The lab builds them, the screen reads them. Unknown is None, never 0; texts in t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
+
+RunSource = Literal["measure", "dashboard", "ab", "concurrency", "sweep"]
+"""What measured a run: the command, or the dashboard's own traffic; A/B runs of its screen are "ab" as well."""
 
 LIMIT: Final = 500
 """Runs that are listed at most, the newest."""

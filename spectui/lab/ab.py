@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from spectui.core.compare import Comparison, Pair, Reading, compare_together
+from spectui.core.compare import MIN_BLOCKS, Comparison, Pair, Reading, compare_together
 from spectui.core.duel import ArmName
 from spectui.core.looks import Ended, Looks, Reason
 from spectui.core.lossless import Divergence, first_divergence
@@ -25,7 +25,7 @@ from spectui.lab.arms import Arm
 from spectui.lab.fitting import obstacle
 from spectui.lab.launcher import Launcher
 from spectui.lab.machine import MachineMonitor
-from spectui.lab.measure import Progress
+from spectui.lab.measure import Progress, first_prompt
 from spectui.lab.recording import Recorder
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt, PromptOrder, Workload, load_workload
@@ -44,7 +44,10 @@ _BLOCK_WITH_START: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbOrder:
-    """What to compare. pairs: prompts per workload at most; budget: seconds for everything, None without end."""
+    """What to compare. pairs: prompts per workload at most; budget: seconds for everything, None without end.
+
+    Fewer pairs than an interval takes are planned up to that (see `AbResult.planned`).
+    """
 
     workloads: tuple[str, ...]
     pairs: int = 24
@@ -81,6 +84,8 @@ class AbResult:
     a: Arm
     b: Arm
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    planned: dict[str, int] = field(default_factory=dict)
+    """Prompts per workload at most."""
     ended: dict[str, Ended] = field(default_factory=dict)
     outputs: dict[str, Outputs] = field(default_factory=dict)
     short: dict[str, int] = field(default_factory=dict)
@@ -195,11 +200,13 @@ class AbRun:
 
     async def _compare(self, workload: Workload, planned: int, until: float | None, result: AbResult) -> None:
         name, traffic = workload.name, self._a.profile.traffic
-        order = PromptOrder(workload, seed=self._a.profile.sampling.seed, depth=traffic.depth)
+        start = max(first_prompt(arm.profile) for arm in (self._a, self._b))
+        order = PromptOrder(workload, seed=self._a.profile.sampling.seed, depth=traffic.depth, start=start)
         warmup = [next(order) for _ in range(traffic.warmup)]
         pairs = result.pairs.setdefault(name, [])
-        looks, sent, block = Looks(planned), 0, 0
         width = max(_BLOCK if self._together else _BLOCK_WITH_START, traffic.concurrency)
+        planned = result.planned[name] = self._enough(name, planned, width)
+        looks, sent, block = Looks(planned), 0, 0
         failure: str | None = "interrupted"
         try:
             if self._together:
@@ -226,6 +233,16 @@ class AbRun:
             raise
         finally:
             self._conclude(name, failure)
+
+    def _enough(self, name: str, planned: int, width: int) -> int:
+        """As many prompts as were asked for, and no fewer than blocks of this width decide with."""
+        fewest = MIN_BLOCKS * width
+        if planned < fewest:
+            self._progress(
+                f"{name}: at most {fewest} prompts in place of {planned}, since an interval takes {MIN_BLOCKS} "
+                f"blocks, here of {width}"
+            )
+        return max(planned, fewest)
 
     async def _block(
         self, workload: Workload, number: int, warmup: Sequence[Prompt], prompts: Sequence[Prompt]

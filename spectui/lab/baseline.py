@@ -22,11 +22,12 @@ from spectui.lab.server import Server
 from spectui.lab.workloads import Prompt, PromptOrder, Workload
 from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
 
-MIN_ROUNDS: Final = 2
-MAX_ROUNDS: Final = 6
+LEAST: Final = 2
+MOST: Final = 6
+"""Requests per stream."""
 ENOUGH_TOKENS: Final = 150
 ENOUGH_SECONDS: Final = 25.0
-"""A busy machine narrows nothing; after this long the least number of rounds must do."""
+"""A busy machine narrows nothing; after this long the least number of requests must do."""
 NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
 
@@ -76,31 +77,30 @@ async def measure_plain(
 ) -> tuple[SpeedEstimate, Segment]:
     """Plain speed of a server that does not speculate, on the workload's first prompts.
 
-    Ends as soon as the error is narrow, after six rounds at the latest. Raises SpectuiError.
+    Ends as soon as the error is narrow, after six requests per stream at the latest. Raises SpectuiError.
     """
     plain = profile.without_speculation()
-    collector = Collector(plain, on_token=on_token, on_begin=on_begin)
-    width = plain.traffic.concurrency
-    order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
-    rounds, begun = 0, clock()
-    while True:
-        await collector.send(server, order, requests=width, warm_up=rounds == 0)
-        rounds += 1
-        segment = collector.segment
+    width, begun = plain.traffic.concurrency, clock()
+
+    def judge(requests: int) -> None:
         speed = segment.speed()
         if on_progress is not None:
-            on_progress(segment.requests, speed)
-        if speed is None:
-            if rounds >= MAX_ROUNDS:
-                raise PromptsError(
-                    f"workload {workload.name}: no answer was long enough to measure a speed on"
-                )
-            continue
+            on_progress(requests, speed)
+        if speed is None or requests < LEAST * width:
+            return
         narrow = speed.relative_error is not None and speed.relative_error <= NARROW
         settled = narrow and segment.bet().tokens >= ENOUGH_TOKENS
-        late = clock() - begun >= ENOUGH_SECONDS
-        if rounds >= MAX_ROUNDS or (rounds >= MIN_ROUNDS and (settled or late)):
-            return speed, segment
+        if settled or clock() - begun >= ENOUGH_SECONDS:
+            collector.enough()
+
+    collector = Collector(plain, on_token=on_token, on_begin=on_begin, on_request=judge)
+    segment = collector.segment
+    order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
+    await collector.send(server, order, requests=MOST * width)
+    speed = segment.speed()
+    if speed is None:
+        raise PromptsError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+    return speed, segment
 
 
 def require_plain(server: Server) -> None:

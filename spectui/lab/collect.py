@@ -1,4 +1,4 @@
-"""A fixed number of requests into one segment: what headless measuring and baselines share."""
+"""A limited number of requests into one segment: what headless measuring and baselines share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from spectui.lab.workloads import Prompt
 
 
 class Collector:
-    """Observes traffic and keeps the counted, completed requests in `segment`."""
+    """Observes traffic and keeps the counted requests in `segment`.
+
+    on_request is told how many of them ended; it may call `enough`.
+    """
 
     def __init__(
         self,
@@ -45,9 +48,11 @@ class Collector:
         *,
         requests: int,
         warm_up: bool = True,
-        after_warmup: Callable[[], object] | None = None,
     ) -> None:
-        """Send so many counted requests, after a warm-up if asked for. Raises SpectuiError; what ended is kept."""
+        """Send until so many counted requests have ended, after a warm-up if asked for.
+
+        Raises SpectuiError; what was measured until then is kept.
+        """
         profile = self._profile if warm_up else self._profile.with_traffic(warmup=0)
         traffic = Traffic(
             server.client, prompts, profile, self, cache_prompt=server.cache_prompt, clock=self._clock
@@ -57,9 +62,14 @@ class Collector:
             traffic.draft_length = None
         self._traffic = traffic
         try:
-            await traffic.run(requests=requests, after_warmup=after_warmup)
+            await traffic.run(requests=requests)
         finally:
             self._account()
+
+    def enough(self) -> None:
+        """Send no more: what was measured until now will do."""
+        if self._traffic is not None:
+            self._traffic.enough()
 
     def warmed_up(self) -> None:
         """Nothing to do: only counted requests enter the segment."""
@@ -76,15 +86,16 @@ class Collector:
             self._on_token(count, at)
 
     def request_ended(self, result: RequestResult) -> None:
-        """Counted requests that ran to their end enter the segment."""
+        """Counted requests enter the segment, those that were dropped with what they had."""
         drafts = [p.drafted for p in result.passes.passes if p.apart]
         self.longest_draft = max([self.longest_draft, *drafts])
         self.cut_amid = self.cut_amid or result.passes.cut_amid(self.longest_draft)
-        if result.counted and result.passes.completed:
-            self.segment.add(result.passes)
-            self._account()
-            if self._on_request is not None:
-                self._on_request(self.segment.requests)
+        if not result.counted:
+            return
+        self.segment.add(result.passes)
+        self._account()
+        if result.passes.completed and self._on_request is not None:
+            self._on_request(self.segment.requests)
 
     def _account(self) -> None:
         """Take the decode time so far, so that the speed of several streams can be read at any moment."""

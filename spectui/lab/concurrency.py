@@ -9,25 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.segment import SpeedEstimate, drafting_since
+from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import BetView
 from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
-from spectui.lab.baseline import require_plain
-from spectui.lab.collect import Collector
-from spectui.lab.judging import with_costs
+from spectui.lab.baseline import Plain, require_plain
 from spectui.lab.launcher import Launcher
-from spectui.lab.measure import known_settings
+from spectui.lab.measure import first_prompt, known_settings, open_server
+from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe_if_possible
-from spectui.lab.recording import Recorder, summary_of
-from spectui.lab.server import AttachedServer, LaunchedServer, Server
+from spectui.lab.recording import Recorder
+from spectui.lab.server import Server
 from spectui.lab.tables import columns, number
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
-from spectui.llama.address import same_origin
-from spectui.store.records import RunSummary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -77,19 +74,6 @@ class Levels:
         return ", ".join(said) + where
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One level's traffic."""
-
-    profile: TuningProfile
-    workload: Workload
-    requests: int
-    fixed_length: bool | None = None
-    plain: SpeedEstimate | None = None
-    """What the bet is measured against; None for the plain side itself."""
-    probed: ProbeResult = field(default_factory=ProbeResult)
-
-
 class ConcurrencySweep:
     """Measures one profile at several levels; owns at most one server at a time."""
 
@@ -136,19 +120,25 @@ class ConcurrencySweep:
         build: str | None = None
         failure: SpectuiError | None = None
         try:
-            async with self._open(plain, profile.server.url) as server:
+            async with self._open(plain, key_of=profile) as server:
                 _require_slots(server, levels[-1])
                 require_plain(server)
+                prompts = _prompts(profile, workload)
                 for n in levels:
-                    speeds[n] = await self._plain(server, _at(plain, n), workload, requests)
+                    run = await self._sent(server, _at(plain, n), prompts, requests)
+                    speeds[n] = _speed_of(run, workload)
                 probed = await self._probe(server, profile, levels)
-            async with self._open(profile, profile.server.url) as server:
+            async with self._open(profile, key_of=profile) as server:
                 _require_slots(server, levels[-1])
                 build = server.build
                 known, fixed_length = await known_settings(server, workload, self._progress)
+                prompts = _prompts(profile, workload)
                 for n in levels:
-                    job = _Job(_at(known, n), workload, requests, fixed_length, speeds[n], probed)
-                    _, bets[n] = await self._sent(server, job)
+                    baseline = Plain(speeds[n], "measured", probed.v, probed.error)
+                    run = await self._sent(
+                        server, _at(known, n), prompts, requests, plain=baseline, fixed_length=fixed_length
+                    )
+                    bets[n] = run.bet()
         except (ServerError, LaunchError) as error:
             if not speeds:
                 raise
@@ -159,42 +149,29 @@ class ConcurrencySweep:
         )
         return Levels(workload=workload.name, build=build, rows=rows, failure=failure)
 
-    async def _plain(
-        self, server: Server, profile: TuningProfile, workload: Workload, requests: int
-    ) -> SpeedEstimate:
-        speed, _ = await self._sent(server, _Job(profile, workload, requests))
-        if speed is None:
-            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-        return speed
-
-    async def _sent(self, server: Server, job: _Job) -> tuple[SpeedEstimate | None, BetView]:
-        profile, at_once = job.profile, job.profile.traffic.concurrency
-        # Every slot is busy for at least two rounds; the last requests of a level run in thinner company.
-        total = max(job.requests, 2 * at_once)
-        before, what = server.drafting, "speculating" if job.plain else "plain"
-
-        def reading() -> BetView:
-            bet = collector.segment.bet(
-                baseline=job.plain,
-                baseline_source="measured" if job.plain else "",
-                drafting=drafting_since(before, server.drafting),
-            )
-            return with_costs(bet, job.probed.v, job.probed.error)
-
-        def summary() -> RunSummary:
-            return summary_of(reading(), collector.segment.speed())
-
-        def counted(requests: int) -> None:
-            self._progress(f"{what}, {at_once} at once: {requests} of {total} requests")
-            record.update()
-
-        collector = Collector(
-            profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
+    async def _sent(
+        self,
+        server: Server,
+        profile: TuningProfile,
+        prompts: PromptOrder,
+        requests: int,
+        *,
+        plain: Plain | None = None,
+        fixed_length: bool | None = None,
+    ) -> MeasuredRun:
+        """One level. plain: what the bet is measured against; None for the plain side itself."""
+        at_once, what = profile.traffic.concurrency, "speculating" if plain else "plain"
+        # That all of them begin at once weighs less from two requests per stream on.
+        total = max(requests, 2 * at_once)
+        run = MeasuredRun(
+            server,
+            profile,
+            plain=plain,
+            fixed_length=fixed_length,
+            on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
         )
-        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        async with self._recorder.recorded(server, profile, summary, source="concurrency") as record:
-            await collector.send(server, prompts, requests=total)
-        return collector.segment.speed(), reading()
+        await run.send(prompts, requests=total, recorder=self._recorder, source="concurrency")
+        return run
 
     async def _probe(self, server: Server, profile: TuningProfile, levels: Sequence[int]) -> ProbeResult:
         rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1
@@ -203,18 +180,11 @@ class ConcurrencySweep:
         return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
     @asynccontextmanager
-    async def _open(self, profile: TuningProfile, key_of: str | None) -> AsyncIterator[Server]:
+    async def _open(self, profile: TuningProfile, *, key_of: TuningProfile) -> AsyncIterator[Server]:
         """Start or attach, and leave on the way out; a server that dies says so."""
-        server: Server
-        if profile.attached:
-            mine = same_origin(key_of or "", profile.server.url or "")
-            server = AttachedServer(profile, api_key=self._api_key if mine else None)
-            await server.connect()
-        else:
-            plan = await self._launcher.plan(profile)
-            self._progress(f"starting {plan.command}")
-            server = LaunchedServer(plan)
-            await server.start()
+        server = await open_server(
+            profile, self._launcher, api_key=self._api_key, progress=self._progress, key_of=key_of
+        )
         try:
             yield server
         except ServerError as error:
@@ -324,6 +294,19 @@ def _judged(bet: BetView) -> str:
 
 def _at(profile: TuningProfile, at_once: int) -> TuningProfile:
     return profile.with_traffic(concurrency=at_once, warmup=max(at_once, profile.traffic.warmup))
+
+
+def _prompts(profile: TuningProfile, workload: Workload) -> PromptOrder:
+    """The requests of one server life over all levels, the same in both: none is answered twice in a life."""
+    start = first_prompt(profile)
+    return PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
+
+
+def _speed_of(run: MeasuredRun, workload: Workload) -> SpeedEstimate:
+    speed = run.segment.speed()
+    if speed is None:
+        raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
+    return speed
 
 
 def _require_slots(server: Server, slots: int) -> None:

@@ -92,6 +92,7 @@ class Duel(Watcher):
         """Show what there is so far."""
         pairs = tuple(result.pairs[workload])
         found, bets = await asyncio.to_thread(lambda: (compare(pairs), run.bets(workload)))
+        self.view = replace(self.view, planned=result.planned[workload])
         self._show_found(found, bets, pairs, result.outputs.get(workload))
 
     def show(self, **changes: object) -> None:

@@ -154,6 +154,8 @@ class Gauge:
             return
         longest = max([self._longest, *(p.drafted for p in result.passes.passes if p.apart)])
         if longest > self._longest:
+            # What ran until now did not run at the length that its point stands for.
+            self._measured.get(_comparable(self.segment.profile), {}).pop(self._longest, None)
             self._longest = longest
             self.on_longer_draft(longest)
         if self.segment.fixed_length and result.passes.cut_amid(longest):
@@ -254,7 +256,7 @@ class Gauge:
             return replace(self._curve, revision=self._curve.revision + 1, now=None)
         speeds = self._measured.setdefault(_comparable(profile), {})
         speed = self.segment.speed()
-        if speed is not None and bet.passes >= _MIN_POINT_PASSES:
+        if speed is not None and bet.passes >= _MIN_POINT_PASSES and self.drafting_known:
             speeds[longest_draft(profile)] = speed
         plain = self.plain.speed if self.plain else None
         points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.secrets import redacted
-from spectui.core.segment import Segment, drafting_since
+from spectui.core.segment import Segment
 from spectui.core.snapshot import BetView, Cost, Costs, Source
 from spectui.core.speedup import best_point
 from spectui.core.verdict import Finding, Outcome
@@ -21,18 +21,21 @@ from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
 from spectui.lab.findings import finding_to_json
-from spectui.lab.judging import curve_of, verdict_of, with_costs
+from spectui.lab.judging import curve_of, verdict_of
 from spectui.lab.launcher import Launcher
+from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
-from spectui.lab.recording import Recorder, summary_of
+from spectui.lab.recording import Recorder
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
-from spectui.store.records import RunSummary
 from spectui.store.results import ResultStore
 
 Progress = Callable[[str], None]
+
+_ASKED: Final = 2
+"""Prompts whose answers show what an attached server does not say of its drafts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +71,23 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
+    """One workload's traffic on one server life."""
+
     profile: TuningProfile
     workload: Workload
     requests: int
-    plain: Plain | None
-    fixed_length: bool | None
+    start: int
+    """Number of the first prompt."""
+    plain: Plain | None = None
+    fixed_length: bool | None = None
+
+    @property
+    def prompts(self) -> PromptOrder:
+        """Its requests, from the first one on."""
+        profile = self.profile
+        return PromptOrder(
+            self.workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=self.start
+        )
 
 
 class Measurer:
@@ -113,7 +128,9 @@ class Measurer:
             known, fixed_length = await known_settings(server, next(iter(workloads.values())), self._progress)
             for name, workload in workloads.items():
                 current = known.with_traffic(workload=name)
-                job = _Job(current, workload, order.requests, plain.get(name), fixed_length)
+                job = _Job(
+                    current, workload, order.requests, first_prompt(profile), plain.get(name), fixed_length
+                )
                 await self._workload(server, job, result)
         except SpectuiError as error:
             ended_by(await server.explain(error), result, profile, server)
@@ -134,45 +151,24 @@ class Measurer:
             await server.stop()
 
     async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
-        profile, name = job.profile, job.workload.name
-        before = server.drafting
-        plain = job.plain
-
-        def reading() -> BetView:
-            bet = collector.segment.bet(
-                baseline=plain.speed if plain else None,
-                baseline_source=plain.source if plain else "",
-                drafting=drafting_since(before, server.drafting),
-            )
-            return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
-
-        def summary() -> RunSummary:
-            return summary_of(reading(), collector.segment.speed())
-
-        def counted(requests: int) -> None:
-            self._progress(f"{name}: {requests} of {job.requests} requests")
-            record.update()
-
-        collector = Collector(
-            profile, fixed_length=job.fixed_length, rereads=server.rereads, on_request=counted
+        name = job.workload.name
+        run = MeasuredRun(
+            server,
+            job.profile,
+            plain=job.plain,
+            fixed_length=job.fixed_length,
+            on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests"),
         )
-        prompts = PromptOrder(job.workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        server.profile = profile
+        server.profile = job.profile
         try:
-            async with self._recorder.recorded(server, profile, summary, source="measure") as record:
-                await collector.send(server, prompts, requests=job.requests)
+            await run.send(job.prompts, requests=job.requests, recorder=self._recorder, source="measure")
         finally:
-            result.bets[name] = reading()
-        result.judge(name, collector.segment, server)
+            result.bets[name] = run.bet()
+        result.judge(name, run.segment, server)
 
-    async def _open(self, profile: TuningProfile, *, key_of: str | None = None) -> Server:
-        """Start or attach; the key is sent to the address `key_of` only, it belongs to that server."""
-        mine = key_of is None or not profile.attached or same_origin(key_of, profile.server.url or "")
+    async def _open(self, profile: TuningProfile, *, key_of: TuningProfile | None = None) -> Server:
         return await open_server(
-            profile,
-            self._launcher,
-            api_key=self._api_key if mine else None,
-            progress=self._progress,
+            profile, self._launcher, api_key=self._api_key, progress=self._progress, key_of=key_of
         )
 
     async def _baselines(
@@ -193,14 +189,17 @@ class Measurer:
         plain = one.without_speculation()
         if stated.url is not None:
             plain = plain.with_server(url=stated.url)
-        server = await self._open(plain, key_of=one.server.url or "none")
+        server = await self._open(plain, key_of=one)
         try:
             baseline.require_plain(server)
             probed = await self._probe(server, plain)
-            return {
-                name: await self._plain(server, plain.with_traffic(workload=name), workload, order, probed)
+            # Streams that idle most of the time are no speed of so many at once.
+            requests = max(order.requests, 2 * plain.traffic.concurrency)
+            jobs = {
+                name: _Job(plain.with_traffic(workload=name), workload, requests, first_prompt(one))
                 for name, workload in workloads.items()
             }
+            return {name: await self._plain(server, job, probed) for name, job in jobs.items()}
         except ServerGone as error:
             cause = await server.explain(error)
             if isinstance(cause, ServerDied):
@@ -209,22 +208,13 @@ class Measurer:
         finally:
             await server.stop()
 
-    async def _plain(
-        self,
-        server: Server,
-        profile: TuningProfile,
-        workload: Workload,
-        order: Order,
-        probed: ProbeResult,
-    ) -> Plain:
+    async def _plain(self, server: Server, job: _Job, probed: ProbeResult) -> Plain:
+        profile, workload = job.profile, job.workload
         collector = Collector(
             profile,
-            on_request=lambda n: self._progress(
-                f"{workload.name}: baseline, {n} of {order.requests} requests"
-            ),
+            on_request=lambda n: self._progress(f"{workload.name}: baseline, {n} of {job.requests} requests"),
         )
-        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
-        await collector.send(server, prompts, requests=order.requests)
+        await collector.send(server, job.prompts, requests=job.requests)
         speed = collector.segment.speed()
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
@@ -245,12 +235,22 @@ class Measurer:
 
 
 async def open_server(
-    profile: TuningProfile, launcher: Launcher, *, api_key: str | None, progress: Progress
+    profile: TuningProfile,
+    launcher: Launcher,
+    *,
+    api_key: str | None,
+    progress: Progress,
+    key_of: TuningProfile | None = None,
 ) -> Server:
-    """Start a profile's server, or attach to it; the key is sent to attached servers only."""
+    """Start a profile's server, or attach to it.
+
+    The key is sent to attached servers only, and with `key_of` only to the address of that profile's server, which
+    it belongs to. Raises SpectuiError.
+    """
     if profile.attached:
         progress(f"attaching to {profile.server.url}")
-        attached = AttachedServer(profile, api_key=api_key)
+        mine = key_of is None or same_origin(key_of.server.url or "", profile.server.url or "")
+        attached = AttachedServer(profile, api_key=api_key if mine else None)
         await attached.connect()
         return attached
     plan = await launcher.plan(profile)
@@ -260,6 +260,14 @@ async def open_server(
     return server
 
 
+def first_prompt(profile: TuningProfile) -> int:
+    """Number of the first prompt of a run: behind those that `known_settings` may have asked.
+
+    The baseline of the same profile begins there as well, so that both sides answer the same.
+    """
+    return _ASKED if profile.attached else 0
+
+
 async def known_settings(
     server: Server, workload: Workload, progress: Progress
 ) -> tuple[TuningProfile, bool | None]:
@@ -267,8 +275,8 @@ async def known_settings(
     if not isinstance(server, AttachedServer) or server.length_known:
         return server.profile, None
     progress("finding out the draft length")
-    answer = Collector(server.profile.with_traffic(concurrency=1))
-    await answer.send(server, PromptOrder(workload), requests=1)
+    answer = Collector(server.profile.with_traffic(concurrency=1, warmup=0))
+    await answer.send(server, PromptOrder(workload), requests=_ASKED)
     learnt = server.profile.with_speculation(draft_length=min(64, max(1, answer.longest_draft)))
     return learnt, not answer.cut_amid and server.profile.speculation.fixed_length
 

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from spectui.core.profile import TuningProfile
+from spectui.core.runlist import RunSource
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import BetView
 from spectui.errors import RecordError, SpectuiError, StoreBusy, StoreError
 from spectui.lab.machine import this_machine
 from spectui.lab.server import LaunchedServer, Server
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Machine, RunConditions, RunSource, RunSummary
+from spectui.store.records import Machine, RunConditions, RunSummary
 from spectui.store.results import ResultStore
 
 _T = TypeVar("_T")

@@ -1,7 +1,7 @@
 """The traffic of one segment after the other: its prompts, its requests in flight, and its record in the results.
 
-Apart from the session, which decides what runs and when. A pause ends neither the segment nor its prompts, so that
-none repeats; other settings or another server begin the next segment.
+Apart from the session, which decides what runs and when. A pause does not end the segment; other settings or
+another server begin the next one, whose prompts go on where that server's last segment left them: none repeats.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spectui.lab.gauge import Gauge
 from spectui.lab.recording import Recorder, RunRecord
 from spectui.lab.server import Server
 from spectui.lab.traffic import Traffic
-from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.store.records import RunSummary
 
 
@@ -35,6 +35,9 @@ class Sending:
         self._on_failure = on_failure
         self._segment: tuple[Server, TuningProfile] | None = None
         self._prompts: PromptOrder | None = None
+        self._server: Server | None = None
+        self._orders: dict[tuple[str, str | None], PromptOrder] = {}
+        """What this server was asked last, by workload."""
         self._task: asyncio.Task[None] | None = None
         self._record: RunRecord | None = None
         self._failure: str | None = None
@@ -54,6 +57,8 @@ class Sending:
         self.end()
         self._gauge.begin(profile, None, server.drafting, rereads=server.rereads)
         self._prompts = None
+        if server is not self._server:
+            self._server, self._orders = server, {}
         self._open(server, profile)
 
     def know_length(self, server: Server, profile: TuningProfile) -> None:
@@ -73,7 +78,7 @@ class Sending:
         """Send over the segment's prompts, after a pause where it was. Raises PromptsError."""
         if self._prompts is None:
             workload = await asyncio.to_thread(load_workload, profile.traffic)
-            self._prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+            self._prompts = self._order(workload, profile)
         traffic = Traffic(
             server.client,
             self._prompts,
@@ -99,6 +104,19 @@ class Sending:
     async def aclose(self) -> None:
         """Wait until everything is kept."""
         await self._recorder.settled()
+
+    def _order(self, workload: Workload, profile: TuningProfile) -> PromptOrder:
+        """The requests of a segment, behind those that the server answered before."""
+        traffic = profile.traffic
+        key = traffic.workload, traffic.prompts
+        before = self._orders.get(key)
+        self._orders[key] = PromptOrder(
+            workload,
+            seed=profile.sampling.seed,
+            depth=traffic.depth,
+            start=before.sent if before is not None else 0,
+        )
+        return self._orders[key]
 
     def _open(self, server: Server, profile: TuningProfile) -> None:
         def summary() -> RunSummary:

@@ -29,6 +29,7 @@ from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import Found, Measured, SweepOrder, changed_file
 from spectui.lab.sweepkeeping import SweepKeeper
+from spectui.lab.sweeporder import first_prompt
 from spectui.lab.sweepreport import name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
@@ -227,7 +228,8 @@ class Sweeper:
             return summary_of(reading(), collector.segment.speed())
 
         collector = Collector(profile, rereads=server.rereads, on_request=lambda _count: record.update())
-        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth)
+        start = first_prompt(self._order, condition, profile.traffic)
+        prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
         # Slots that wait for company say nothing about a full house.
         known = self._found.plain(condition) if task.cell.setting == PLAIN else None
         requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)

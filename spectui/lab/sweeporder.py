@@ -1,4 +1,4 @@
-"""What the user asked for -> an order that can be swept, and how long that may take.
+"""What the user asked for -> an order that can be swept, how long that may take, and where its prompts begin.
 
 Apart from the sweep itself, which needs a server; `--plan` needs none.
 """
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile, needs_draft_model
-from spectui.core.sweepplan import Grid, Pace
+from spectui.core.profile import OFF, TrafficSettings, TuningProfile, needs_draft_model
+from spectui.core.sweepplan import Condition, Grid, Pace
 from spectui.errors import UsageError
 from spectui.lab.launcher import Launcher
 from spectui.lab.sweepfiles import SweepOrder, identities, without_swept
@@ -82,6 +82,16 @@ def expected_pace(profile: TuningProfile, baselines: BaselineStore) -> Pace:
         if key.model.path in model and key.concurrency == profile.traffic.concurrency:
             return Pace(tokens=tokens, speed=known.tokens_per_second * known.streams, measured=True)
     return Pace(tokens=tokens)
+
+
+def first_prompt(order: SweepOrder, condition: Condition, traffic: TrafficSettings) -> int:
+    """Number of a cell's first prompt: each temperature has prompts of its own, the same in every server life.
+
+    A life that serves several temperatures so answers none twice.
+    """
+    slots = traffic.concurrency
+    sent = traffic.warmup + max(order.requests, 2 * slots) + slots - 1
+    return order.grid.temperatures.index(condition.temperature) * sent
 
 
 def _absolute(path: str) -> str:

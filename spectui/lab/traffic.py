@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Protocol
 
 from spectui.core.passes import CumulativeTimings, PassRebuilder, RequestPasses
@@ -89,8 +90,9 @@ class BusyClock:
 class Traffic:
     """The requests of one segment.
 
-    prompts: an endless, distinct sequence. cache_prompt: true only for servers that stop speculating without it.
-    Raises SpectuiError from `run` when a request fails: a server that fails once is not asked on and on.
+    prompts: distinct ones, endless or as many as there are. cache_prompt: true only for servers that stop
+    speculating without it. Raises SpectuiError from `run` when a request fails: a server that fails once is not
+    asked on and on.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Traffic:
         """k where it is known: it bounds what a single step of a stream can hold."""
         self._sent = 0
         self._empty = 0
+        self._over = False
         self._in_flight: dict[int, _InFlight] = {}
         self.busy = BusyClock()
 
@@ -125,35 +128,40 @@ class Traffic:
         """The counted requests that are still streaming, with the passes that closed so far."""
         return tuple(_collected(f, completed=False) for f in self._in_flight.values() if f.counted)
 
-    async def run(
-        self, *, requests: int | None = None, after_warmup: Callable[[], object] | None = None
-    ) -> None:
-        """Send the warm-up, then counted requests: `requests` of them, or without end.
+    async def run(self, *, requests: int | None = None) -> None:
+        """Send the warm-up, then counted requests until so many have ended, or without end.
 
-        after_warmup is awaited, if it returns an awaitable, while nothing is in flight.
+        Every stream is kept busy until then, so that the speed is that of all of them; what is still in flight is
+        dropped, and what it had counts. Prompts that come to an end before are answered to the last.
         """
-        await self._send_all(self._profile.traffic.warmup, counted=False)
-        if after_warmup is not None:
-            pending = after_warmup()
-            if asyncio.iscoroutine(pending):
-                await pending
+        await self._send_all(islice(self._prompts, self.warmup), counted=False)
         self._observer.warmed_up()
-        await self._send_all(requests, counted=True)
+        if requests is None or requests > 0:
+            await self._send_all(self._prompts, counted=True, total=requests)
 
-    async def _send_all(self, total: int | None, *, counted: bool) -> None:
-        remaining = iter(range(total)) if total is not None else None
+    def enough(self) -> None:
+        """The counted request that just ended was the last; for an observer that is told of it."""
+        self._over = True
 
-        async def worker() -> None:
-            while remaining is None or next(remaining, None) is not None:
-                await self._send(next(self._prompts), counted=counted)
+    async def _send_all(self, prompts: Iterator[Prompt], *, counted: bool, total: int | None = None) -> None:
+        ended = 0
+        streams: list[asyncio.Task[None]] = []
 
-        width = self._profile.traffic.concurrency
-        if total is not None:
-            width = min(width, total)
+        async def stream() -> None:
+            nonlocal ended
+            while (prompt := next(prompts, None)) is not None:
+                await self._send(prompt, counted=counted)
+                ended += 1
+                self._over = self._over or ended == total
+                if self._over:
+                    for other in streams:
+                        if other is not asyncio.current_task():
+                            other.cancel()
+                    return
+
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(width):
-                    group.create_task(worker())
+                streams += [group.create_task(stream()) for _ in range(self._profile.traffic.concurrency)]
         except* SpectuiError as failures:
             raise _first(failures) from failures
 
@@ -171,7 +179,8 @@ class Traffic:
                     completed = completed or event.final
         finally:
             del self._in_flight[number]
-            self._end(flight, prompt, pieces, completed=completed)
+            # One that ends while it is being dropped is one too many.
+            self._end(flight, prompt, pieces, completed=completed and not self._over)
         self._check_progress(flight)
 
     def _take(

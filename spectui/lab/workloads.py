@@ -130,7 +130,7 @@ class PromptOrder(Iterator[Prompt]):
     stands in a file twice. What a server learnt from its own similar answers remains; only more prompts help.
 
     seed: decides the order of the rounds. depth: pads every request to about so many tokens (see `pad`), counted
-    by `count` if given.
+    by `count` if given. start: number of the first request, where those before it belong to others.
     """
 
     def __init__(
@@ -139,20 +139,22 @@ class PromptOrder(Iterator[Prompt]):
         *,
         seed: int = 0,
         depth: int = 0,
+        start: int = 0,
         count: Callable[[str], float] | None = None,
     ) -> None:
         self._prompts = workload.prompts
         self._seed = seed
         self._depth = depth
         self._count = count
-        self._sent = 0
+        self.sent = start
+        """Number of the next request."""
         self._order: tuple[int, list[int]] = (0, list(range(len(self._prompts))))
         self._first, self._rank = _occurrences(self._prompts)
         self._copies = max(self._rank, default=0) + 1
 
     def __next__(self) -> Prompt:
-        prompt = self.at(self._sent)
-        self._sent += 1
+        prompt = self.at(self.sent)
+        self.sent += 1
         return prompt
 
     def at(self, number: int) -> Prompt:

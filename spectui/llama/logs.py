@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from spectui.core.plain import without_escapes
 from spectui.llama.capabilities import current_type
 from spectui.llama.events import (
     GENERIC_FAILURE,
@@ -34,7 +35,6 @@ from spectui.llama.events import (
     Statistics,
 )
 
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _PREFIX: Final = re.compile(r"^\d+[.:]\d\d[.:]\d{2,3}(?:\.\d{3})? [A-Z] ")
 _MODULE: Final = re.compile(r"^(?:srv|slot|spec|cmn|main) +\S+: ")
 _JSON_LINE: Final = '{"type":'
@@ -49,8 +49,7 @@ def clean_line(line: str) -> str:
     """The message of a line: without colours, prefix and control characters; of a JSON line its `msg`."""
     if line.startswith(_JSON_LINE):
         line = _json_message(line)
-    if "\x1b" in line:
-        line = _ANSI.sub("", line)
+    line = without_escapes(line)
     if not line.isprintable():
         line = "".join(c if c.isprintable() else " " for c in line)
     return _PREFIX.sub("", line.strip())

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from annotated_types import Ge, Le
 
 from spectui.core.profile import TuningProfile, needs_draft_model
+from spectui.core.runlist import RunSource
 from spectui.core.secrets import redacted, without_secrets
 from spectui.core.snapshot import Costs, Estimate
 from spectui.store.baselines import FileIdentity
@@ -22,8 +23,6 @@ _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 Seconds = Annotated[float, Ge(0), Le(2.5e11)]
 """A moment in seconds since 1970, as far as calendars go."""
 SweepState = Literal["running", "done", "stopped"]
-RunSource = Literal["measure", "dashboard", "ab", "concurrency", "sweep"]
-"""What measured a run: the command, or the dashboard's own traffic; A/B runs of its screen are "ab" as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.plain import plain_line
+from spectui.core.runlist import RunSource
 from spectui.errors import RecordError, StoreError
 from spectui.store.database import PATIENCE, Database, Step
 from spectui.store.owners import runs_beside, this_program
@@ -22,7 +23,6 @@ from spectui.store.records import (
     Run,
     RunConditions,
     RunFilter,
-    RunSource,
     RunSummary,
     Sweep,
     SweepCell,

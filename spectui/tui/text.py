@@ -93,11 +93,6 @@ def duration(ms: float | None) -> tuple[str, str]:
     return (f"{ms:.0f}", "ms") if ms < 9999.5 else (f"{ms / 1000:.0f}", "s")
 
 
-def count(value: int, noun: str) -> str:
-    """A number with its noun, such as `1 change` and `2 changes`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}{'es' if noun.endswith('s') else 's'}"
-
-
 def clock(seconds: float) -> str:
     """Minutes and seconds, with hours once there are any."""
     whole = int(seconds)

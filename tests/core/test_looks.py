@@ -5,7 +5,7 @@ import random
 import pytest
 from ab_runs import Arms, run_of
 
-from spectui.core.compare import Pair, Winner, compare
+from spectui.core.compare import FINEST, MIN_BLOCKS, Pair, Winner, compare
 from spectui.core.looks import Ended, Looks, Reason, first_look
 
 
@@ -62,6 +62,27 @@ def test_looks_that_found_nothing_widen_the_last_interval() -> None:
     assert last.half_width is not None
     assert alone.half_width is not None
     assert alone.half_width < last.half_width < 1.5 * alone.half_width
+
+
+def test_a_share_finer_than_an_interval_resolves_is_kept_for_a_later_look() -> None:
+    """The first looks at a run of 600 may spend 0.00002, for which the draws give the interval of 0.0005."""
+    pairs = run_of(random.Random(1), Arms(ratio=2.0, noise=0.15, block=1), 120)
+    assert compare(pairs[:12], error=FINEST / 25) == compare(pairs[:12], error=FINEST)
+    assert compare(pairs[:12], error=FINEST).verdict is Winner.B
+    end = ended(pairs, 600)
+    assert end.reason is Reason.DECIDED
+    assert end.error >= FINEST
+    # All that was not spent before.
+    assert end.error == pytest.approx(0.05 * (end.result.pairs / 600) ** 2)
+
+
+def test_a_look_without_an_interval_spends_nothing() -> None:
+    pairs = run_of(random.Random(1), Arms(noise=0.15, block=8), 8 * MIN_BLOCKS)
+    looks, end = Looks(len(pairs)), None
+    for number in range(8, len(pairs) + 1, 8):
+        end = looks.after(pairs[:number])
+    assert end is not None
+    assert (end.reason, end.error) == (Reason.PAIRS, pytest.approx(0.05))
 
 
 def test_looking_often_does_not_claim_more() -> None:

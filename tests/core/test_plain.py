@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectui.core.plain import plain_line
+from spectui.core.plain import counted, plain_line, without_escapes
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,19 @@ from spectui.core.plain import plain_line
 )
 def test_plain(text: str, plain: str) -> None:
     assert plain_line(text) == plain
+
+
+def test_escapes_alone_are_taken_out() -> None:
+    assert without_escapes("\x1b[31mred\x1b[0m\tand \x1bPq\x1b\\bell\x07") == "red\tand bell\x07"
+    assert without_escapes("as it is") == "as it is"
+
+
+def test_a_number_has_its_noun() -> None:
+    assert [counted(1, "change"), counted(2, "change"), counted(1204, "pass")] == [
+        "1 change",
+        "2 changes",
+        "1,204 passes",
+    ]
 
 
 def test_limit_marks_the_cut() -> None:

@@ -100,6 +100,40 @@ async def test_both_arms_get_the_same_requests_in_turns_a_b_b_a() -> None:
     assert said[-1] == "code: 8 of at most 8 prompts"
 
 
+@pytest.mark.parametrize(("at_once", "asked", "planned"), [(8, 24, 32), (8, 40, 40), (1, 8, 8)])
+async def test_as_many_prompts_are_planned_as_blocks_take_to_decide(
+    at_once: int, asked: int, planned: int
+) -> None:
+    result, _, said = await compared(
+        Script(k=0, slots=at_once),
+        Script(k=0, slots=at_once, pass_ms=12.0),
+        replace(CODE, pairs=asked),
+        concurrency=at_once,
+    )
+    assert result.planned == {"code": planned}
+    assert ab_to_json(result)["verdict"] == "b"
+    longer = [line for line in said if "in place of" in line]
+    assert longer == (
+        []
+        if planned == asked
+        else [
+            f"code: at most {planned} prompts in place of {asked}, since an interval takes 4 blocks, here of 8"
+        ]
+    )
+
+
+async def test_no_prompt_is_answered_twice_where_the_draft_length_is_found_out_first() -> None:
+    log: list[tuple[str, dict[str, Any]]] = []
+    async with Named("a", log, Script(k=0)) as one, Named("b", log, Script(k=4, pass_ms=24.0)) as other:
+        unknown = replace(profile_of(other.url, 0), speculation=SpeculationSettings())
+        run = AbRun(profile_of(one.url, 0), unknown, launcher=Launcher())
+        await run.run(replace(CODE, pairs=8))
+    a, b = ([body["prompt"] for name, body in log if name == arm] for arm in "ab")
+    assert len(b) > len(a)
+    assert len(set(b)) == len(b)
+    assert b[-len(a) :] == a
+
+
 async def test_each_workload_has_its_own_line() -> None:
     order = AbOrder(workloads=("code", "prose"), pairs=8)
     result, log, _ = await compared(Script(k=0), Script(k=0, pass_ms=20.0), order)

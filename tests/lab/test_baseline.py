@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,14 +10,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from scripted_server import Script, ScriptedServer
+from scripted_server import Request, Script, ScriptedServer
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.errors import PromptsError, SpectuiError, UsageError
 from spectui.lab import baseline
-from spectui.lab.baseline import MAX_ROUNDS, MIN_ROUNDS, Plain, given, key_for, measure_plain
+from spectui.lab.baseline import LEAST, MOST, Plain, given, key_for, measure_plain
 from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import AttachedServer
 from spectui.lab.workloads import Prompt, Workload, load_builtin
@@ -48,88 +49,104 @@ async def measured(
     server: ScriptedServer,
     profile: TuningProfile,
     *,
-    after_round: Callable[[int], None] = lambda _round: None,
+    after_each: Callable[[int], None] = lambda _requests: None,
     ticks: Iterator[float] | None = None,
+    workload: Workload = WORKLOAD,
 ) -> tuple[SpeedEstimate, Segment, list[int]]:
     """measure_plain on the scripted server; the clock stands still if no ticks are given."""
-    rounds: list[int] = []
+    told: list[int] = []
 
     def progress(requests: int, _speed: SpeedEstimate | None) -> None:
-        rounds.append(requests)
-        after_round(len(rounds))
+        told.append(requests)
+        after_each(len(told))
 
     found = AttachedServer(profile, api_key=None)
     await found.connect()
     try:
         speed, segment = await measure_plain(
             found,
-            WORKLOAD,
+            workload,
             profile,
             on_progress=progress,
             clock=(lambda: 0.0) if ticks is None else lambda: next(ticks),
         )
     finally:
         await found.stop()
-    return speed, segment, rounds
+    return speed, segment, told
 
 
 def prompts_of(server: ScriptedServer) -> list[str]:
     return [r.body["prompt"] for r in server.requests if r.method == "POST"]
 
 
-async def test_a_steady_server_is_measured_in_as_few_rounds_as_give_enough_tokens() -> None:
+async def test_a_steady_server_is_measured_with_as_few_requests_as_give_enough_tokens() -> None:
     async with plain_server(pass_ms=25.0) as server:
-        speed, segment, rounds = await measured(server, attached_profile(server.url))
+        speed, segment, told = await measured(server, attached_profile(server.url))
     assert speed.per_stream.value == pytest.approx(40.0)
     assert speed.relative_error == pytest.approx(0.0, abs=1e-6)
-    assert rounds == [1, 2, 3]  # 59 tokens each, 150 are enough
+    assert told == [1, 2, 3]  # 59 tokens each, 150 are enough
     assert segment.bet().tokens == 3 * 59
     assert len(set(prompts_of(server))) == 1 + 3
     assert segment.profile.speculation.mode == "off"
 
 
-async def test_long_answers_need_the_least_number_of_rounds() -> None:
+async def test_of_long_answers_the_least_number_is_enough() -> None:
     async with plain_server(pass_ms=25.0) as server:
-        _, _, rounds = await measured(server, attached_profile(server.url, max_tokens=160))
-    assert rounds == list(range(1, MIN_ROUNDS + 1))
+        _, _, told = await measured(server, attached_profile(server.url, max_tokens=160))
+    assert told == list(range(1, LEAST + 1))
 
 
-async def test_a_server_whose_speed_varies_is_given_up_on_after_the_most_rounds() -> None:
+async def test_a_server_whose_speed_varies_is_given_up_on_after_the_most_requests() -> None:
     async with plain_server(pass_ms=10.0) as server:
 
         def vary(rounds: int) -> None:
             server.script.pass_ms = 10.0 if rounds % 2 == 0 else 40.0
 
-        speed, segment, rounds = await measured(
-            server, attached_profile(server.url, max_tokens=160), after_round=vary
+        speed, segment, told = await measured(
+            server, attached_profile(server.url, max_tokens=160), after_each=vary
         )
-    assert rounds == list(range(1, MAX_ROUNDS + 1))
+    assert told == list(range(1, MOST + 1))
     assert speed.relative_error is not None
     assert speed.relative_error > baseline.NARROW
     assert speed.per_stream.value == pytest.approx(1000 / 25, rel=0.01)
-    assert segment.requests == MAX_ROUNDS
-    assert len(prompts_of(server)) == 1 + MAX_ROUNDS
+    assert segment.requests == MOST
+    assert len(prompts_of(server)) == 1 + MOST
 
 
-async def test_a_slow_measurement_ends_with_the_least_number_of_rounds() -> None:
+async def test_a_slow_measurement_ends_with_the_least_number_of_requests() -> None:
     async with plain_server(pass_ms=10.0) as server:
 
         def vary(rounds: int) -> None:
             server.script.pass_ms = 10.0 if rounds % 2 == 0 else 40.0
 
         ticks = (n * baseline.ENOUGH_SECONDS for n in count())
-        _, _, rounds = await measured(server, attached_profile(server.url), after_round=vary, ticks=ticks)
-    assert rounds == list(range(1, MIN_ROUNDS + 1))
+        _, _, told = await measured(server, attached_profile(server.url), after_each=vary, ticks=ticks)
+    assert told == list(range(1, LEAST + 1))
 
 
-async def test_every_round_fills_all_streams() -> None:
-    async with plain_server(rate=400.0, slots=2) as server:
-        profile = attached_profile(server.url, concurrency=2, warmup=2)
-        speed, segment, rounds = await measured(server, profile)
-    assert rounds[:2] == [2, 4]
-    assert segment.requests == rounds[-1] <= 2 * MAX_ROUNDS
+class Watching(ScriptedServer):
+    """Notes at each request how many others were being answered."""
+
+    others: list[int]
+
+    async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        self.others.append(self.streams)
+        await super()._stream(request, writer)
+
+
+async def test_a_stream_never_waits_for_the_longer_answers_of_others() -> None:
+    lengths = Workload(
+        "own", "", tuple(Prompt(id=str(i), text=f"text {i}", max_tokens=(20, 60)[i % 2]) for i in range(40))
+    )
+    async with Watching(Script(k=0, rate=400.0, slots=2)) as server:
+        server.others = []
+        profile = attached_profile(server.url, concurrency=2, warmup=0)
+        speed, segment, told = await measured(server, profile, workload=lengths)
+    assert told == list(range(1, segment.requests + 1))
+    assert 2 * LEAST <= segment.requests <= 2 * MOST
+    assert server.others == [0] + [1] * segment.requests
     assert 1.4 < speed.streams <= 2.0
-    assert len(set(prompts_of(server))) == 2 + rounds[-1]
+    assert len(set(prompts_of(server))) == segment.requests + 1
 
 
 async def test_answers_of_one_token_measure_nothing() -> None:
@@ -137,7 +154,7 @@ async def test_answers_of_one_token_measure_nothing() -> None:
         with pytest.raises(PromptsError, match="workload code: no answer was long enough") as caught:
             await measured(server, attached_profile(server.url, max_tokens=1))
     assert "\n" not in str(caught.value)
-    assert len(prompts_of(server)) == 1 + MAX_ROUNDS
+    assert len(prompts_of(server)) == 1 + MOST
 
 
 def test_a_stated_speed_has_no_error_of_its_own() -> None:
@@ -280,7 +297,7 @@ async def test_what_was_measured_is_remembered_under_its_key(
         def vary(rounds: int) -> None:
             server.script.pass_ms = 21.0 if rounds % 2 else 20.0
 
-        speed, segment, _ = await measured(server, attached_profile(server.url), after_round=vary)
+        speed, segment, _ = await measured(server, attached_profile(server.url), after_each=vary)
     baseline.remember(store, key, Plain(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}), segment)
     known = baseline.remembered(BaselineStore(tmp_path / "cache" / "baselines.json"), key)
     assert known is not None

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import islice
 
 import pytest
 from scripted_server import Failure, Script, ScriptedServer
 
-from spectui.core.passes import RequestPasses, TargetPass
+from spectui.core.passes import CumulativeTimings, RequestPasses, TargetPass
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.errors import ServerError, ServerGone
 from spectui.lab.collect import Collector
 from spectui.lab.server import AttachedServer
-from spectui.lab.traffic import RequestResult
+from spectui.lab.traffic import RequestResult, Traffic
 from spectui.lab.workloads import PromptOrder, load_builtin
+from spectui.llama.wire import StreamEvent
 
 
 def profile_of(url: str, *, k: int = 4, **traffic: int) -> TuningProfile:
@@ -84,20 +87,6 @@ async def test_a_second_round_needs_no_warm_up_and_goes_on_with_the_prompts() ->
     assert collector.segment.requests == 4
 
 
-async def test_something_can_be_done_between_warm_up_and_counting() -> None:
-    seen: list[int] = []
-    async with ScriptedServer() as server:
-        profile = profile_of(server.url)
-
-        async def look() -> None:
-            seen.append(len(asked(server)))
-            assert server.streams == 0
-
-        async with attached(server, profile) as found:
-            await Collector(profile).send(found, prompts(), requests=2, after_warmup=look)
-    assert seen == [2]
-
-
 async def test_every_token_is_told_as_it_arrives() -> None:
     told: list[tuple[int, float]] = []
     async with ScriptedServer() as server:
@@ -125,7 +114,82 @@ async def test_what_ended_before_a_failure_is_kept(failure: Failure, error: type
             with pytest.raises(error):
                 await collector.send(found, prompts(), requests=5)
     bet = collector.segment.bet()
-    assert (bet.requests, bet.tokens) == (2, 2 * 39)
+    assert bet.requests == 2
+    # The passes that closed before the failure, 20 tokens into the third answer.
+    assert 2 * 39 <= bet.tokens < 2 * 39 + 20
+
+
+async def test_every_stream_is_busy_until_the_last_request_ended_and_what_was_dropped_counts() -> None:
+    ended: list[int] = []
+    async with ScriptedServer(Script(slots=3, rate=600.0)) as server:
+        profile = profile_of(server.url, concurrency=3, warmup=1)
+        async with attached(server, profile) as found:
+            collector = Collector(profile, on_request=ended.append)
+            await collector.send(found, prompts(), requests=4)
+        assert len(asked(server)) == 1 + 4 + 2
+        await server.until(lambda s: s.streams == 0)
+    assert ended == [1, 2, 3, 4]
+    assert (collector.segment.requests, collector.longest_draft) == (4, 4)
+    assert 4 * 39 < collector.segment.bet().tokens < 6 * 39
+
+
+class Together:
+    """Answers every request at once, and takes a turn of the event loop to close each stream."""
+
+    @asynccontextmanager
+    async def stream(self, _request: object) -> AsyncIterator[AsyncIterator[StreamEvent]]:
+        async def events() -> AsyncIterator[StreamEvent]:
+            yield StreamEvent(
+                text="a", arrived=1.0, timings=CumulativeTimings(predicted_n=1, predicted_ms=0.0)
+            )
+            yield StreamEvent(
+                text="b", arrived=2.0, timings=CumulativeTimings(predicted_n=2, predicted_ms=9.0), final=True
+            )
+
+        yield events()
+        await asyncio.sleep(0)
+
+
+async def test_no_more_are_counted_than_were_asked_for_however_many_end_together() -> None:
+    profile = profile_of("http://127.0.0.1:1", concurrency=8, warmup=0)
+    collector = Collector(profile)
+    await Traffic(Together(), prompts(), profile, collector).run(requests=10)  # type: ignore[arg-type]
+    assert collector.segment.requests == 10
+
+
+async def test_streams_stay_busy_for_fewer_requests_than_streams() -> None:
+    async with ScriptedServer(Script(slots=4, rate=600.0)) as server:
+        profile = profile_of(server.url, concurrency=4, warmup=0)
+        async with attached(server, profile) as found:
+            collector = Collector(profile)
+            await collector.send(found, prompts(), requests=1)
+    assert len(asked(server)) == 4
+    assert collector.segment.requests == 1
+
+
+async def test_prompts_that_come_to_an_end_are_answered_to_the_last() -> None:
+    async with ScriptedServer(Script(slots=3, rate=600.0)) as server:
+        profile = profile_of(server.url, concurrency=3, warmup=2)
+        async with attached(server, profile) as found:
+            collector = Collector(profile)
+            await collector.send(found, islice(prompts(), 2 + 5), requests=5)
+    assert collector.segment.requests == 5
+    assert collector.segment.bet().tokens == 5 * 39
+
+
+async def test_an_observer_ends_the_traffic_when_it_has_enough() -> None:
+    async with ScriptedServer(Script(slots=2, rate=600.0)) as server:
+        profile = profile_of(server.url, concurrency=2, warmup=0)
+
+        def judge(requests: int) -> None:
+            if requests == 3:
+                collector.enough()
+
+        async with attached(server, profile) as found:
+            collector = Collector(profile, on_request=judge)
+            await collector.send(found, prompts(), requests=100)
+    assert collector.segment.requests == 3
+    assert len(asked(server)) == 4
 
 
 async def test_streams_at_once_are_counted_as_such() -> None:
@@ -165,13 +229,13 @@ def collecting() -> Callable[..., Collector]:
     return collect
 
 
-def test_cancelled_and_warm_up_requests_teach_the_length_but_are_not_measured(
+def test_warm_up_teaches_the_length_alone_and_a_dropped_request_counts_with_what_it_had(
     collecting: Callable[..., Collector],
 ) -> None:
     collector = collecting(ended(6, 6, counted=False), ended(7, completed=False), ended(4, 4))
     assert collector.longest_draft == 7
     assert collector.segment.requests == 1
-    assert collector.segment.bet().drafted == 8
+    assert collector.segment.bet().drafted == 7 + 8
 
 
 @pytest.mark.parametrize(

@@ -140,3 +140,32 @@ async def test_every_level_is_kept_on_both_sides(tmp_path: Path) -> None:
         assert (with_draft.requests, with_draft.tokens) == (row.bet.requests, row.bet.tokens)
         assert with_draft.speedup_actual == row.bet.speedup_actual
         assert kept[plain.url, row.at_once].summary.tokens_per_second == row.bet.baseline
+
+
+def prompts_of(server: ScriptedServer) -> list[str]:
+    return [r.body["prompt"] for r in server.requests if isinstance(r.body.get("prompt"), str)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_no_prompt_is_answered_twice_and_both_sides_answer_the_same(known: bool) -> None:
+    async with (
+        ScriptedServer(Script(slots=2, rate=400.0)) as server,
+        ScriptedServer(Script(k=0, slots=2, rate=400.0)) as plain,
+    ):
+        profile = TuningProfile(
+            server=ServerSettings(url=server.url),
+            speculation=SpeculationSettings(mode="draft-simple", draft_length=4, draft_model="d.gguf")
+            if known
+            else SpeculationSettings(),
+            traffic=TrafficSettings(max_tokens=24, workload="code"),
+            baseline=BaselineSettings(url=plain.url),
+        )
+        sweep = ConcurrencySweep(launcher=Launcher(environ={}), api_key=None, progress=lambda _line: None)
+        await sweep.run(profile, [1, 2], requests=3)
+    bets, plains = prompts_of(server), prompts_of(plain)
+    assert len(set(bets)) == len(bets)
+    assert len(set(plains)) == len(plains)
+    asked_first = 0 if known else 2
+    # Warm-up and counted requests of both levels; the order of two that are sent at once is open.
+    sent = (2 + 3) + (2 + 4)
+    assert sorted(bets[asked_first : asked_first + sent]) == sorted(plains[:sent])

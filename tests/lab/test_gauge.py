@@ -377,6 +377,24 @@ def test_a_length_learnt_begins_a_curve_of_its_own() -> None:
     assert gauge.curve().now == 6
 
 
+def test_a_length_that_was_none_leaves_no_point() -> None:
+    gauge, _ = learning()
+    gauge.request_ended(result_of(6))
+    read(gauge)
+    assert set(points_of(gauge)) == {6}
+    gauge.request_ended(result_of(8))
+    read(gauge)
+    assert set(points_of(gauge)) == {8}
+
+
+def test_no_point_is_drawn_at_a_length_that_nobody_knows() -> None:
+    gauge, told = learning()
+    gauge.request_ended(ended(*[TargetPass(0, 0, 1, 50.0)] * 50))
+    read(gauge)
+    assert told == []
+    assert points_of(gauge) == {}
+
+
 def test_drafts_cut_in_the_middle_of_an_answer_have_no_fixed_length() -> None:
     gauge, told = learning()
     gauge.request_ended(result_of(4))

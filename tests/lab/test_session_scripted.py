@@ -256,6 +256,23 @@ async def test_what_a_server_told_of_itself_holds_for_its_life_only(tmp_path: Pa
             assert len(again.bet.survival) == 6
 
 
+async def test_a_server_is_never_asked_the_same_twice(tmp_path: Path) -> None:
+    async with ScriptedServer(Script(rate=400.0)) as server, attached(server.url, tmp_path) as w:
+        await w.session.settled()
+        w.session.toggle_traffic()
+        await w.when(lambda s: s.bet.requests >= 2)
+        for temperature, depth in ((0.8, 0), (0.0, 0), (0.0, 300)):
+            w.session.apply_now(
+                lambda p, t=temperature, d=depth: p.with_sampling(temperature=t).with_traffic(depth=d)
+            )
+            await w.session.settled()
+            await w.when(lambda s: s.bet.requests >= 2)
+        prompts = [r.body["prompt"] for r in server.requests if r.method == "POST"]
+    assert 4 * 3 <= len(prompts) <= 30
+    # A padded prompt ends with the one that was padded.
+    assert not [p for i, p in enumerate(prompts) for before in prompts[:i] if p.endswith(before)]
+
+
 async def test_the_speed_of_a_second_server_counts_under_its_own_conditions_only(tmp_path: Path) -> None:
     async with ScriptedServer(Script(k=4)) as server, ScriptedServer(Script(k=0)) as second:
         profile = TuningProfile(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
+from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.errors import UsageError
@@ -17,7 +17,7 @@ from spectui.lab.exporting import changed_since, export, kept_sweep, write
 from spectui.lab.launcher import Launcher
 from spectui.lab.sweep import Meter, Sweeper
 from spectui.lab.sweepfiles import SweepOrder, plan_of
-from spectui.lab.sweeporder import expected_pace, order_for
+from spectui.lab.sweeporder import expected_pace, first_prompt, order_for
 from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity
 from spectui.store.results import ResultStore
 
@@ -50,6 +50,17 @@ def test_the_meter_counts_only_while_a_server_exists_and_nothing_twice() -> None
     meter.end()
     meter.end()
     assert meter.take() == 0
+
+
+@pytest.mark.parametrize("slots", [1, 8])
+async def test_no_temperature_answers_the_prompts_of_another(server_binary: Path, slots: int) -> None:
+    profile = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"))
+    order = await order_for(profile, Launcher(), temperatures=(0.0, 0.8, 1.0), requests=6, **AXES)
+    traffic = TrafficSettings(concurrency=slots, warmup=max(1, slots))
+    first = [first_prompt(order, condition, traffic) for condition in order.grid.conditions]
+    # Of the streams all but one are in the middle of an answer when the last that counts has ended.
+    sent = traffic.warmup + max(6, 2 * slots) + slots - 1
+    assert first == [0, sent, 2 * sent]
 
 
 async def test_a_profile_without_a_draft_sweeps_ngrams(server_binary: Path) -> None:

@@ -462,6 +462,14 @@ def test_the_order_depends_on_the_seed_alone() -> None:
     assert [order.at(n) for n in (80, 3, 41)] == [first[80], first[3], first[41]]
 
 
+def test_an_order_begins_where_it_is_told_to() -> None:
+    workload = load_builtin("chat")
+    whole = list(islice(PromptOrder(workload, seed=1), 90))
+    order = PromptOrder(workload, seed=1, start=40)
+    assert list(islice(order, 50)) == whole[40:]
+    assert order.sent == 90
+
+
 @given(
     st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6),
     st.sampled_from([None, "#"]),

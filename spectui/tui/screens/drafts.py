@@ -11,11 +11,12 @@ from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
+from spectui.core.plain import counted
 from spectui.core.snapshot import DraftOption
 from spectui.tui.controller import Controller
 from spectui.tui.screens.dialog import Dialog
 from spectui.tui.screens.picker import Choice, option_rows
-from spectui.tui.text import count, fit, model_name, size
+from spectui.tui.text import fit, model_name, size
 
 
 class DraftScreen(Dialog[str]):
@@ -67,9 +68,9 @@ class DraftScreen(Dialog[str]):
             options.highlighted = paths.index(wanted) if wanted in paths else 0
         open_ = sum(draft.compatible is None and not draft.reason for draft in drafts)
         state = (
-            f"testing {count(open_, 'draft')} against the target"
+            f"testing {counted(open_, 'draft')} against the target"
             if open_
-            else count(len(paths), "draft file")
+            else counted(len(paths), "draft file")
         )
         self.query_one("#state", Static).update(
             state if paths else "no draft file found: name one in the profile (speculation.draft_model)"

@@ -16,13 +16,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, Static
 
+from spectui.core.plain import counted
 from spectui.core.runlist import LIMIT, RunDetails, RunList, RunRow, marked, matching
 from spectui.core.snapshot import Snapshot
 from spectui.errors import StoreError
 from spectui.tui.controller import Controller
 from spectui.tui.keys import HISTORY
 from spectui.tui.screens.dialog import Dialog
-from spectui.tui.text import UNKNOWN, count, shown, speed, times
+from spectui.tui.text import UNKNOWN, shown, speed, times
 from spectui.tui.widgets.keybar import KeyBar
 
 _EMPTY: Final = "Nothing was measured yet: send some traffic, and what it shows is kept here."
@@ -156,7 +157,9 @@ class HistoryScreen(Screen[None]):
         if number is not None and self._runs is not None:
             total = len(self._runs.rows)
             text.append(
-                f"   {number} of {count(total, 'run')}" if number != total else f"   {count(total, 'run')}"
+                f"   {number} of {counted(total, 'run')}"
+                if number != total
+                else f"   {counted(total, 'run')}"
             )
             if self._runs.cut:
                 text.append(f", the newest {total}; spectui history lists older ones", "dim")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spectui.core.plain import counted
 from spectui.core.snapshot import LossSplit, Snapshot
-from spectui.tui.text import count, margin, number
+from spectui.tui.text import margin, number
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 _LONG = 40
@@ -70,7 +71,7 @@ class BetTile(Panel):
             )
         if bet.loss is not None and height > len(lines) + 1:
             lines += _loss_lines(bet.loss, width, height - len(lines) - 1)
-        seen = f"in {count(bet.requests, 'request')}" + (f", {bet.stalled} stalled" if bet.stalled else "")
+        seen = f"in {counted(bet.requests, 'request')}" + (f", {bet.stalled} stalled" if bet.stalled else "")
         lines.append(
             (
                 Span(("target passes" if long else "passes").ljust(label), "label"),

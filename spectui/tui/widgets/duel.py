@@ -9,8 +9,9 @@ from rich.cells import cell_len
 from textual.reactive import var
 
 from spectui.core.duel import DuelState, DuelView
+from spectui.core.plain import counted
 from spectui.core.snapshot import Snapshot
-from spectui.tui.text import count, short, shown, wrap
+from spectui.tui.text import short, shown, wrap
 from spectui.tui.widgets.header import with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -63,7 +64,7 @@ class DuelHeader(DuelPanel):
         if self.duel.a is not None:
             traffic = self.duel.a.profile.traffic
             spans.append(Span(f"   {short(shown(traffic.workload), 12)}"))
-            spans.append(Span(f"   at most {count(self.duel.planned, 'prompt')}", "label"))
+            spans.append(Span(f"   at most {counted(self.duel.planned, 'prompt')}", "label"))
         return [with_server(spans, snapshot.server.state, busy=self.duel.busy, width=width)]
 
 
@@ -112,7 +113,7 @@ def _said(duel: DuelView) -> str:
     if duel.b is None:
         return _NO_B
     if duel.state is DuelState.STOPPED:
-        return f"Stopped after {count(duel.pairs, 'pair')}, before anything was decided."
+        return f"Stopped after {counted(duel.pairs, 'pair')}, before anything was decided."
     return shown(duel.note) or "Both arms get the same prompts and seeds in turns, A B B A."
 
 

@@ -11,7 +11,7 @@ from textual.reactive import var
 from spectui.core.plain import counted
 from spectui.core.snapshot import Snapshot
 from spectui.core.sweepview import SweepStage, SweepView, export_command
-from spectui.tui.text import count, model_name, short, shown, speed, times, wrap
+from spectui.tui.text import model_name, short, shown, speed, times, wrap
 from spectui.tui.widgets.header import with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
@@ -199,7 +199,7 @@ def _span(low: str, high: str) -> str:
 
 def _progress(sweep: SweepView, width: int) -> Line:
     total = sweep.plan.cells if sweep.plan is not None else 0
-    words = f"{sweep.done} of at most {count(total, 'cell')}"
+    words = f"{sweep.done} of at most {counted(total, 'cell')}"
     if sweep.left is not None and not sweep.finished:
         words += f", {time_left(sweep.left)}"
     room = max(0, min(40, width - cell_len(words) - 2))

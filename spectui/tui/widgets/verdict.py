@@ -7,10 +7,11 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from spectui.core.plain import counted
 from spectui.core.snapshot import Snapshot
 from spectui.core.verdict import Change, Group, Outcome, Verdict
 from spectui.tui.advice import advice_of
-from spectui.tui.text import count, short, shown, wrap
+from spectui.tui.text import short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 _BADGES: Final = {
@@ -70,7 +71,7 @@ def key_line(snapshot: Snapshot, width: int) -> Line:
     if settings.changes and settings.staged.attached:
         offers.append(("x", "the command line to restart it with", "screen.command"))
     elif settings.changes:
-        offers.append(("r", f"restart with {count(len(settings.changes), 'change')}", "screen.restart"))
+        offers.append(("r", f"restart with {counted(len(settings.changes), 'change')}", "screen.restart"))
     if change is not None:
         offers.append(("B", f"apply {describe(change)}", "screen.apply_best"))
     if settings.can_undo:
