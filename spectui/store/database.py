@@ -145,9 +145,13 @@ class Database:
             unfinished.unlink(missing_ok=True)
 
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Whether anything was ever written. A missing folder is empty; one that is a file holds nothing ever."""
         with self._explained():
-            return self.path.exists()
+            try:
+                self.path.stat()
+            except FileNotFoundError:
+                return False
+            return True
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

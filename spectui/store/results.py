@@ -234,19 +234,28 @@ class ResultStore:
     def prune(self, *, at: float, keep: int | None = None, before: float | None = None) -> tuple[int, int]:
         """Remove all but the newest `keep` runs and sweeps, and what started before that time (since 1970).
 
-        at: now. What has not ended and began less than a day before is spared: it may still go on. Returns how
-        many runs and sweeps went. The space is given back.
+        at: now. What has not ended and began less than a day before is spared, since it may still go on, and so
+        is a sweep that another program runs. Returns how many runs and sweeps went. The space is given back.
         """
         if not self._database.exists():
             return 0, 0
         gone = []
         with self._database.transaction() as db:
+            begun = db.execute("SELECT * FROM sweep WHERE state = 'running'").fetchall()
+            owned = [int(row["id"]) for row in begun if self._owner_of(row) is not None]
+            held: dict[str, list[int]] = {"run": [], "sweep": owned}
             for table in ("run", "sweep"):
                 removed = db.execute(
                     f"DELETE FROM {table} WHERE (started_at < :before OR id NOT IN"  # noqa: S608  from above
                     f" (SELECT id FROM {table} ORDER BY started_at DESC, id DESC LIMIT :keep))"
-                    " AND (ended_at NOT NULL OR started_at <= :stale)",
-                    {"before": before, "keep": -1 if keep is None else keep, "stale": at - _MAY_GO_ON},
+                    " AND (ended_at NOT NULL OR started_at <= :stale)"
+                    " AND id NOT IN (SELECT value FROM json_each(:held))",
+                    {
+                        "before": before,
+                        "keep": -1 if keep is None else keep,
+                        "stale": at - _MAY_GO_ON,
+                        "held": json.dumps(held[table]),
+                    },
                 )
                 gone.append(removed.rowcount)
         return gone[0], gone[1]

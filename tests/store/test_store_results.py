@@ -32,6 +32,8 @@ from spectui.store.paths import Folders
 from spectui.store.records import Machine, RunConditions, RunFilter, RunSummary
 from spectui.store.results import ResultStore
 
+WRITER = Path(result_writer.__file__)
+
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 maybe_text = st.none() | text
 number = st.floats(allow_nan=False, allow_infinity=False)
@@ -273,6 +275,20 @@ def test_pruning_spares_what_may_go_on(store: ResultStore) -> None:
     store.update_run(alive, RunSummary(requests=1))
     assert store.put_cell(sweep, "a", {}, at=now)
     assert store.prune(at=now + day, keep=0) == (1, 1)
+
+
+def test_pruning_spares_a_sweep_that_another_program_runs_however_old(tmp_path: Path) -> None:
+    file = tmp_path / "results.sqlite3"
+    store = ResultStore(file)
+    command = [sys.executable, str(WRITER), str(file), "hold", "{}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "sweep 1\n"
+        store.end_sweep(store.begin_sweep({"k": 1}, at=1.0), "stopped", at=2.0)
+        assert store.prune(at=LATER, keep=0) == (0, 1)
+        assert [kept.id for kept in store.sweeps()] == [1]
+        other.communicate()
+    assert store.prune(at=LATER, before=LATER) == (0, 1)
 
 
 def test_a_cell_is_kept_once(store: ResultStore) -> None:
