@@ -221,7 +221,7 @@ def restart_changes(running: TuningProfile, staged: TuningProfile) -> tuple[str,
         if getattr(running.server, name) != getattr(staged.server, name)
     ]
     old, new = running.speculation, staged.speculation
-    used = _fields_of_mode(old.mode) | _fields_of_mode(new.mode)
+    used = fields_of_mode(old.mode) | fields_of_mode(new.mode)
     changes += [
         f"speculation.{name}"
         for name in SpeculationSettings.__dataclass_fields__
@@ -239,7 +239,8 @@ def asks_for_gpu(profile: TuningProfile) -> bool:
     return server.device != "none" and not layers <= {None, "auto", 0}
 
 
-def _fields_of_mode(mode: str) -> frozenset[str]:
+def fields_of_mode(mode: str) -> frozenset[str]:
+    """Names of the fields of `SpeculationSettings` that bear on a server in this mode."""
     if mode == OFF:
         return frozenset({"mode"})
     if is_ngram(mode):
