@@ -67,8 +67,13 @@ def history(ctx: click.Context, /, *, as_json: bool, **wanted: Any) -> None:
     """List the runs that were measured, the newest first."""
     if ctx.invoked_subcommand is None:
         from spectui.lab.history import history_table  # noqa: PLC0415
+        from spectui.store.records import RunFilter  # noqa: PLC0415
 
-        print_result({"runs": _runs(wanted)}, as_json=as_json, table=history_table)
+        runs = _runs(wanted)
+        others = not runs and bool(_store().runs(RunFilter(limit=1)))
+        print_result(
+            {"runs": runs}, as_json=as_json, table=lambda data: history_table(data, others=others)
+        )
     elif as_json or any(value is not None for value in wanted.values()):
         raise UsageError(f"options of history {ctx.invoked_subcommand} come after its name")
 
@@ -115,7 +120,7 @@ def export(*, kind: str, **wanted: Any) -> None:
 @click.option("--older-than", type=Age(), help="Remove what began longer ago, such as 90d.")
 @JSON_OPTION
 def prune(*, keep: int | None, older_than: float | None, as_json: bool) -> None:
-    """Remove old runs and sweeps for good, but none that began within a day and has not ended."""
+    """Remove old runs and sweeps for good, but none that goes on, or began within a day and has not ended."""
     if keep is None and older_than is None:
         raise UsageError("say what goes: --keep N, --older-than AGE such as 90d, or both")
     now = time.time()

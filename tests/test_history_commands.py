@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -106,6 +107,27 @@ def test_every_source_can_be_asked_for(run: Runner) -> None:
     for source in get_args(RunSource):
         assert run("--source", source)[0] == 0
     assert run("--source", "sleep")[0] == 2
+
+
+@pytest.mark.usefixtures("kept")
+def test_no_run_that_matches_is_not_no_run_at_all(run: Runner) -> None:
+    said = "no run matches; without options spectui history lists every run\n"
+    assert run("--workload", "nope") == (0, said, "")
+
+
+def test_no_run_at_all_is_said_whatever_was_asked_for(run: Runner) -> None:
+    for options in ((), ("--workload", "nope")):
+        assert run(*options)[1].startswith("no runs are kept")
+
+
+@pytest.mark.parametrize("command", [(), ("show", "1"), ("export",), ("prune", "--keep", "0")], ids=str)
+def test_a_data_folder_that_can_never_be_one_is_one_line(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", os.devnull)
+    status, out, err = run(*command)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "cannot be read or written: Not a directory" in err
 
 
 @pytest.mark.usefixtures("kept")

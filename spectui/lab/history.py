@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile, is_ngram
+from spectui.core.profile import OFF, TuningProfile, fields_of_mode, is_ngram
 from spectui.core.segment import draft_length_of
 from spectui.core.snapshot import Estimate
 from spectui.lab.measure import costs_to_json
@@ -25,6 +25,7 @@ from spectui.store.records import Run, RunConditions, RunSummary
 
 _HIDDEN: Final = frozenset({"profile.schema_version", "profile.description"})
 """Settings that say nothing about a run."""
+_BET: Final = "profile.speculation."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class RunComparison:
     a: Run
     b: Run
     differences: Mapping[str, tuple[Any, Any]]
-    """Every condition that is not the same, as section.field, with both values."""
+    """Every condition that is not the same and that one of both modes uses, as section.field, with both values."""
     ratio: Estimate | None
     """Speed of b over that of a."""
     cautions: tuple[str, ...] = ()
@@ -63,7 +64,10 @@ def compare_runs(a: Run, b: Run) -> RunComparison:
     machine drifted between them; measuring both anew in turns does.
     """
     ones, others = _flat(a.conditions), _flat(b.conditions)
-    pairs = {name: (ones.get(name), others.get(name)) for name in {**ones, **others}}
+    modes = (a.conditions.profile.speculation.mode, b.conditions.profile.speculation.mode)
+    used = {f"{_BET}{name}" for mode in modes for name in fields_of_mode(mode)}
+    names = (name for name in {**ones, **others} if name in used or not name.startswith(_BET))
+    pairs = {name: (ones.get(name), others.get(name)) for name in names}
     return RunComparison(
         a=a,
         b=b,
@@ -127,8 +131,8 @@ def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:
     return file.getvalue().removesuffix("\n")
 
 
-def history_table(data: dict[str, Any]) -> str:
-    """`spectui history` for people."""
+def history_table(data: dict[str, Any], *, others: bool = False) -> str:
+    """`spectui history` for people. others: whether runs are kept beside those that were asked for."""
     head = (
         "run",
         "started",
@@ -160,11 +164,11 @@ def history_table(data: dict[str, Any]) -> str:
         )
         for run in data["runs"]
     ]
-    return (
-        columns(head, rows)
-        if rows
-        else "no runs are kept; the dashboard and every measuring command keep theirs"
-    )
+    if rows:
+        return columns(head, rows)
+    if others:
+        return "no run matches; without options spectui history lists every run"
+    return "no runs are kept; the dashboard and every measuring command keep theirs"
 
 
 def run_table(data: dict[str, Any]) -> str:
@@ -216,6 +220,7 @@ def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
         "survival": list(summary.survival) or None,
         "pass_ms": summary.pass_ms,
         "baseline_tokens_per_second": summary.baseline.value if summary.baseline else None,
+        "baseline_source": summary.baseline_source or None,
         "speedup_actual": actual.value if actual else None,
         "speedup_low": actual.low if actual else None,
         "speedup_high": actual.high if actual else None,

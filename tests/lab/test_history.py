@@ -9,6 +9,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -158,6 +159,21 @@ def test_two_runs_differ_in_what_is_named() -> None:
     assert compare_runs(RUN, RUN).differences == {}
 
 
+def test_settings_that_neither_mode_uses_are_no_difference() -> None:
+    def of(**speculation: Any) -> Run:
+        profile = PROFILE.with_speculation(**speculation)
+        return replace(RUN, conditions=replace(RUN.conditions, profile=profile))
+
+    lookup = of(mode="ngram-simple", draft_model=None, draft_length=9, p_min=0.5, ngram_lookup=4)
+    other = of(mode="ngram-simple", draft_models=("/m/x.gguf",), ngram_lookup=8)
+    assert compare_runs(lookup, other).differences == {"profile.speculation.ngram_lookup": (4, 8)}
+    assert set(compare_runs(of(mode="off", draft_length=9), other).differences) == {
+        "profile.speculation.mode",
+        "profile.speculation.ngram_lookup",
+    }
+    assert compare_runs(of(draft_length=9), lookup).differences["profile.speculation.p_min"] == (0.0, 0.5)
+
+
 def test_another_build_or_file_is_said_beside_the_ratio() -> None:
     file = FileIdentity("/m/big.gguf", 10, 1)
     a = replace(RUN, conditions=replace(RUN.conditions, model=file, draft=file))
@@ -257,6 +273,14 @@ def test_the_list_says_where_to_get_runs_from() -> None:
     assert history_table({"runs": []}) == (
         "no runs are kept; the dashboard and every measuring command keep theirs"
     )
+    assert history_table({"runs": []}, others=True).startswith("no run matches")
+
+
+def test_a_run_says_which_baseline_its_speedup_is_over() -> None:
+    source = "the sweep's first baseline"
+    summary = replace(RUN.summary, baseline=Estimate(value=32.0), baseline_source=source)
+    lines = run_table(run_to_json(replace(RUN, summary=summary), stale=None)).splitlines()
+    assert f"baseline_source: {source}" in lines
 
 
 def test_the_comparison_says_the_ratio_in_words() -> None:
