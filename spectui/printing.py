@@ -6,8 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
@@ -37,12 +36,18 @@ def write(text: str, *, newline: bool = True) -> None:
 
 def unwritten(error: OSError) -> NoReturn:
     """End the command: its output cannot be written."""
-    # The interpreter's own flush at exit must not complain as well.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _give_up(sys.stdout)
     if isinstance(error, BrokenPipeError):
         sys.exit(0)
     say(f"spectui: the output cannot be written ({error.strerror or error})")
     sys.exit(1)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Lead a stream that cannot be written to nowhere: the interpreter's own flush at exit must not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def settle_streams() -> None:
@@ -68,9 +73,11 @@ def require_terminal() -> None:
 
 
 def say(line: str) -> None:
-    """Progress and errors; that nobody can read them is no reason to lose a measurement."""
-    with suppress(OSError):
+    """Progress and errors; that nobody can read them is no reason to lose a measurement, or for another status."""
+    try:
         click.echo(line, err=True)
+    except OSError:
+        _give_up(sys.stderr)
 
 
 def fail(error: SpectuiError, *, status: int) -> NoReturn:
