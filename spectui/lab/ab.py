@@ -162,7 +162,8 @@ class AbRun:
         await self._choose_whether_together()
         try:
             if self._together:
-                for arm in (self._a, self._b):
+                # An address that does not answer is known at once, a server of ours takes its time.
+                for arm in sorted((self._a, self._b), key=lambda arm: arm.owned):
                     await arm.open(workloads[0])
             for number, workload in enumerate(workloads):
                 until = None

@@ -15,6 +15,7 @@ from spectui.lab.ab import AbOrder, AbResult, AbRun, same_traffic
 from spectui.lab.ab_report import ab_table, ab_to_json
 from spectui.lab.launcher import Launcher
 from spectui.lab.recording import Recorder
+from spectui.lab.server import LaunchedServer
 from spectui.store.results import ResultStore
 
 NOWHERE = "http://127.0.0.1:1"
@@ -276,6 +277,24 @@ async def test_a_profile_that_cannot_start_is_refused_before_anything_is_sent(se
         with pytest.raises(LaunchError, match=r"model\.gguf"):
             await run.run(CODE)
         assert one.requests == []
+
+
+async def test_an_address_is_tried_before_a_server_of_ours_starts(
+    server_binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model.gguf"
+    started: list[LaunchedServer] = []
+    model.write_text("weights")
+
+    async def start(server: LaunchedServer) -> None:
+        started.append(server)
+
+    monkeypatch.setattr(LaunchedServer, "start", start)
+    own = TuningProfile(server=ServerSettings(binary=str(server_binary), model=str(model)))
+    for arms in ((own, profile_of(NOWHERE, 0)), (profile_of(NOWHERE, 0), own)):
+        with pytest.raises(ServerGone):
+            await AbRun(*arms, launcher=Launcher()).run(CODE)
+    assert started == []
 
 
 def test_only_what_is_compared_may_differ() -> None:
