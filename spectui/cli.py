@@ -1,6 +1,7 @@
 """The command line: options in, one line or one JSON object out. The dashboard and the lab load when needed.
 
-Exit status: 0 done, 1 the thing examined is unhealthy or died, 2 bad input (one line on stderr), 130 interrupted.
+Exit status: 0 done, 1 the thing examined is unhealthy or died, or the output cannot be written, 2 bad input (one
+line on stderr), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -249,6 +250,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         cache=folders().cache,
         api_key=api_key_of(profile, os.environ),
         key_variable=key_variable_of(profile),
+        say=say,
     )
     diagnosis = run_to_end(examine(profile, around))
     print_result(diagnosis_to_json(diagnosis), as_json=as_json, table=diagnosis_table)
@@ -320,7 +322,7 @@ def _run(profile: TuningProfile, work: Callable[[Any], Any]) -> Any:
     from spectui.store.results import ResultStore  # noqa: PLC0415
 
     measurer = Measurer(
-        launcher=Launcher(),
+        launcher=Launcher(say=say),
         store=BaselineStore.default(folders()),
         results=ResultStore.default(folders()),
         api_key=api_key_of(profile, os.environ),

@@ -61,7 +61,7 @@ def ab(
     experiment = AbRun(
         arms[0],
         arms[1],
-        launcher=Launcher(),
+        launcher=Launcher(say=say),
         api_keys=(api_key_of(arms[0], os.environ), api_key_of(arms[1], os.environ)),
         progress=say,
         recorder=Recorder(ResultStore.default(folders()), say=say),
@@ -109,7 +109,7 @@ def concurrency(
         profile = with_baseline(profile, baseline)
     profile = profile.with_traffic(workload=names[0], **({} if tokens is None else {"max_tokens": tokens}))
     sweep = lab.ConcurrencySweep(
-        launcher=Launcher(),
+        launcher=Launcher(say=say),
         api_key=api_key_of(profile, os.environ),
         progress=say,
         recorder=Recorder(ResultStore.default(folders()), say=say),

