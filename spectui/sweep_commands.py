@@ -53,12 +53,12 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
     from spectui.lab.launcher import Launcher  # noqa: PLC0415
     from spectui.lab.running import run_to_end  # noqa: PLC0415
     from spectui.lab.sweep import Sweeper  # noqa: PLC0415
-    from spectui.lab.sweeporder import expected_pace  # noqa: PLC0415
+    from spectui.lab.sweeporder import expected_pace, require_sweepable  # noqa: PLC0415
     from spectui.lab.sweepreport import plan_table, plan_to_json, sweep_table, sweep_to_json  # noqa: PLC0415
     from spectui.store.baselines import BaselineStore  # noqa: PLC0415
     from spectui.store.results import ResultStore  # noqa: PLC0415
 
-    launcher, baselines = Launcher(), BaselineStore.default(folders())
+    launcher, baselines = Launcher(say=say), BaselineStore.default(folders())
     results = ResultStore.default(folders())
     if (options["resume"] is None) == (profile is None):
         raise UsageError("give a profile, or --resume with the number of a sweep")
@@ -67,13 +67,29 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
     else:
         order = run_to_end(_order(str(profile), options, launcher))
     if options["only_plan"]:
+        run_to_end(require_sweepable(order, launcher, folders().cache))
         planned = plan_to_json(order, expected_pace(order.profile, baselines))
         print_result(planned, as_json=as_json, table=plan_table)
         return
-    sweeper = Sweeper(order, launcher=launcher, results=results, baselines=baselines, progress=say)
-    found = run_to_end(
-        sweeper.run(budget=options["budget"], fresh=options["fresh"], number=options["resume"])
+    sweeper = Sweeper(
+        order,
+        launcher=launcher,
+        results=results,
+        baselines=baselines,
+        progress=say,
+        cache=folders().cache,
     )
+    try:
+        found = run_to_end(
+            sweeper.run(budget=options["budget"], fresh=options["fresh"], number=options["resume"])
+        )
+    except KeyboardInterrupt:
+        number = sweeper.found.number
+        if number is not None:
+            # With --fresh the same command would begin anew.
+            how = "" if options["fresh"] else "the same command, or "
+            say(f"sweep {number} is kept: {how}--resume {number}{',' if how else ''} goes on")
+        raise
     print_result(sweep_to_json(found), as_json=as_json, table=sweep_table)
     failed = next(iter(found.failures.items()), None)
     if failed is not None:
@@ -110,7 +126,7 @@ def export(source: str, *, kind: str, file: str | None) -> None:
     other = exporting.changed_since(kind, profile=profile, found=found)
     if other is not None:
         say(f"these results are stale: {plain_line(other)} is another one than they were measured with")
-    text = run_to_end(exporting.export(kind, profile=profile, found=found, launcher=Launcher()))
+    text = run_to_end(exporting.export(kind, profile=profile, found=found, launcher=Launcher(say=say)))
     if file is None:
         write(text, newline=False)
     else:

@@ -1,22 +1,30 @@
-"""What the sweep and export commands refuse, in one line and without leaving anything behind."""
+"""What the sweep and export commands say and refuse, in one line and without leaving anything behind."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from harness import pair_profile
+from sweep_play import half_as_fast_again, played_sweeps
 
 from spectui.cli import main
 from spectui.core.profile import ServerSettings, TuningProfile
 from spectui.core.sweepaxes import REQUESTS
-from spectui.core.sweepplan import Grid
+from spectui.core.sweepplan import PLAIN, Grid
+from spectui.core.sweepsteps import Task
 from spectui.core.sweepview import SweepChoice
-from spectui.lab.sweepfiles import SweepOrder, plan_of
+from spectui.lab.demo import DemoPair
+from spectui.lab.sweepfiles import Measured, SweepOrder, plan_of
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from spectui.store.results import ResultStore
 from spectui.sweep_commands import sweep
 
 WRITER = Path(__file__).parent / "store" / "result_writer.py"
@@ -56,7 +64,7 @@ def profile_file(tmp_path: Path) -> str:
         (("--runs", "1"), "--runs"),
         (("--workload", "poetry"), "no workload"),
         (("--mode", "draft-simple"), "draft-simple needs a draft model"),
-        (("--mode", "off"), "a sweep needs a draft model"),
+        (("--mode", "off"), "off is always measured"),
         (("--mode", "ngram-simple"), "/nowhere/server"),
     ],
 )
@@ -91,6 +99,98 @@ def test_a_sweep_that_another_program_runs_is_not_gone_on_with(capsys: pytest.Ca
         other.communicate()
     assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
     assert f"sweep 1 runs in another spectui, process {other.pid}: end it there first" in err
+
+
+@pytest.mark.parametrize("only_plan", [(), ("--plan",)], ids=["start", "plan"])
+def test_models_that_cannot_be_swept_are_refused_before_a_plan_and_a_start(
+    only_plan: tuple[str, ...],
+    quick_pair: DemoPair,
+    mismatched_draft: Path,
+    server_binary: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cut, text, good = tmp_path / "cut.gguf", tmp_path / "text.gguf", quick_pair.drafts[0]
+    cut.write_bytes(good.read_bytes()[: good.stat().st_size // 2])
+    text.write_text("no model")
+    for target, draft, more, expected in (
+        (quick_pair.target, good, ("--draft", "/none.gguf"), "the draft model /none.gguf does not exist"),
+        (quick_pair.target, good, ("--draft", str(text)), "the draft text.gguf is no GGUF model file"),
+        (quick_pair.target, cut, (), "the draft cut.gguf cannot be loaded"),
+        (cut, good, ("--mode", "ngram-simple"), "the target cut.gguf cannot be loaded"),
+        (quick_pair.target, mismatched_draft, (), "has another tokenizer than the target"),
+        (quick_pair.target, good, ("--draft", str(good), "--draft", str(mismatched_draft)), "tokenizer"),
+        (None, good, (), "the profile names no model"),
+    ):
+        profile = pair_profile(quick_pair.target, draft, server_binary)
+        path = tmp_path / "own.toml"
+        save(
+            profile.with_server(model=None if target is None else str(target)), path, Folders.default()
+        )
+        assert expected in failed(capsys, "sweep", str(path), *more, *only_plan)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_setting_that_fails_costs_no_other_and_ends_with_1(
+    server_binary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    kept: bool,
+) -> None:
+    async def answer(task: Task) -> Measured:
+        if task.cell.setting.ngram_length == 8:
+            return Measured(requests=task.requests, failure="out of memory")
+        return await half_as_fast_again(task)
+
+    played_sweeps(monkeypatch).answer = answer
+    if not kept:
+        monkeypatch.setenv("XDG_DATA_HOME", os.devnull)
+    path = tmp_path / "own.toml"
+    settings = ServerSettings(model="/m/t.gguf", binary=str(server_binary))
+    save(TuningProfile(server=settings), path, Folders.default())
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", str(path), "--lookup", "4", "--length", "8,16", "--runs", "2", "--exhaustive"])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 1
+    assert "code: ngram-simple lookup 4 length 16: 1.50x (" in out
+    assert "), not sure: from 2 requests only" in out
+    assert out.splitlines()[-1].startswith("sweep 1: servers" if kept else "this sweep was not kept: servers")
+    assert err.splitlines()[-1] == "spectui: code T=0 ngram-simple lookup=4 length=8: out of memory"
+
+
+@pytest.mark.parametrize(
+    ("fresh", "expected"),
+    [
+        ((), "sweep 1 is kept: the same command, or --resume 1, goes on"),
+        (("--fresh",), "sweep 1 is kept: --resume 1 goes on"),
+    ],
+)
+def test_an_interrupted_sweep_says_how_it_goes_on(
+    fresh: tuple[str, ...],
+    expected: str,
+    server_binary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def answer(task: Task) -> Measured:
+        if task.cell.setting != PLAIN:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+        return await half_as_fast_again(task)
+
+    played_sweeps(monkeypatch).answer = answer
+    path = tmp_path / "own.toml"
+    settings = ServerSettings(model="/m/t.gguf", binary=str(server_binary))
+    save(TuningProfile(server=settings), path, Folders.default())
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", str(path), *fresh])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (130, "")
+    assert err.splitlines()[-1] == expected
+    assert [kept.state for kept in ResultStore.default(Folders.default()).sweeps()] == ["stopped"]
 
 
 @pytest.mark.parametrize(

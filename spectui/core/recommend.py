@@ -9,11 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from spectui.core.facts import ENOUGH_REQUESTS
+from spectui.core.plain import counted
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Setting
 
 WORTH: Final = 1.05
 """Least speedup that is worth a second model or a setting to look after."""
+DRIFTED: Final = 0.1
+"""Change of the baseline on the way, as a share, from which on nothing measured is sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Recommendation:
     setting: Setting
     speedup: Estimate | None = None
     measured: bool = True
+    doubts: tuple[str, ...] = ()
+    """Why it is not sure, a few words each."""
 
     @property
     def off(self) -> bool:
@@ -50,6 +56,21 @@ def recommend(candidates: Iterable[Candidate]) -> Recommendation:
     if best is None:
         return Recommendation(PLAIN)
     return Recommendation(best.setting, best.speedup, best.measured)
+
+
+def has_drifted(drift: float | None) -> bool:
+    """Whether the machine changed too much for anything to be sure. drift: the second baseline over the first."""
+    return drift is not None and abs(drift - 1) > DRIFTED
+
+
+def doubts_of(drift: float | None, requests: int) -> tuple[str, ...]:
+    """Why what so many requests showed is not sure; drift as in `has_drifted`."""
+    found = []
+    if drift is not None and has_drifted(drift):
+        found.append(f"the machine drifted by {drift - 1:+.0%}")
+    if requests < ENOUGH_REQUESTS:
+        found.append(f"from {counted(requests, 'request')} only")
+    return tuple(found)
 
 
 def _speedup(candidate: Candidate) -> float:

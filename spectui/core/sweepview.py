@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from spectui.core.heatmap import CellState, HeatBlock
 from spectui.core.recommend import Recommendation
 from spectui.core.sweepaxes import DRAFT_LENGTHS, P_MINS
-
-DRIFTED: Final = 0.1
-"""Change of the baseline on the way, as a share, from which on it is said."""
 
 
 class SweepStage(StrEnum):
@@ -65,18 +61,11 @@ class ConditionMap:
     name: str
     plain: float | None = None
     """Tokens per second without speculation."""
-    drift: float | None = None
-    """Speed of the second baseline over the first's, where there are two."""
     blocks: tuple[HeatBlock, ...] = ()
     best: Recommendation | None = None
     """None while nothing was tried beyond the baseline."""
     said: str = ""
-    """The recommendation in one sentence."""
-
-    @property
-    def drifted(self) -> bool:
-        """Whether the machine changed too much on the way for anything to be sure."""
-        return self.drift is not None and abs(self.drift - 1) > DRIFTED
+    """The recommendation in one sentence, with what makes it doubtful."""
 
     @property
     def top(self) -> float | None:

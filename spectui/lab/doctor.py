@@ -8,7 +8,7 @@ generated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,7 +28,7 @@ from spectui.lab.findings import finding_lines, finding_to_json
 from spectui.lab.judging import verdict_of
 from spectui.lab.launcher import HOST, Launcher, missing_models, names_devices, unknown_devices
 from spectui.lab.machine import MachineMonitor
-from spectui.lab.modelcheck import PAIRED_MODE, read_pair, too_large
+from spectui.lab.modelcheck import PAIRED_MODE, file_of, read_pair, too_large
 from spectui.lab.server import AttachedServer, failure_of
 from spectui.lab.workloads import load_workload
 from spectui.llama.argv import assemble, child_environment, unnamed_draft, unnamed_target
@@ -94,6 +94,8 @@ class Surroundings:
     key_variable: str
     """Name of the variable that the key is taken from."""
     machine: MachineMonitor = field(default_factory=MachineMonitor)
+    say: Callable[[str], object] = lambda _line: None
+    """Told what takes long."""
 
 
 async def examine(profile: TuningProfile, around: Surroundings) -> Diagnosis:
@@ -148,7 +150,7 @@ def _all_well(server: dict[str, Any]) -> str:
 
 
 async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagnosis:
-    launcher = Launcher(environ=around.environ)
+    launcher = Launcher(environ=around.environ, say=around.say)
     findings: list[Finding] = []
     binary: Path | None = None
     caps: Capabilities | None = None
@@ -175,7 +177,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     findings += _unusable_prompts(profile)
     speculation = profile.speculation
     draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
-    seen = await read_pair(_file(profile.server.model), _file(draft), speculation.mode, around.cache)
+    seen = await read_pair(file_of(profile.server.model), file_of(draft), speculation.mode, around.cache)
     findings += seen.findings
     if seen.size_gib:
         findings += too_large(seen.size_gib, await around.machine.sample(), devices or ())
@@ -270,7 +272,7 @@ async def _running(profile: TuningProfile, around: Surroundings) -> Diagnosis:
         await server.stop()
     known = server.profile
     local = await asyncio.to_thread(local_server, url)
-    caps = await _capabilities(local) if local is not None else None
+    caps = await _capabilities(local, around) if local is not None else None
     if local is None or caps is None:
         causes = bad_builds(server.build_number, (known.speculation.mode,))
     else:
@@ -322,9 +324,9 @@ def _advised(finding: Finding, around: Surroundings) -> Finding:
     return finding if advice is None else replace(finding, advice=advice)
 
 
-async def _capabilities(local: LocalServer) -> Capabilities | None:
+async def _capabilities(local: LocalServer, around: Surroundings) -> Capabilities | None:
     """What a running server's own binary accepts; None where it cannot be asked."""
-    probe = BinaryProbe()
+    probe = BinaryProbe(say=around.say)
     try:
         return await probe.capabilities(local.binary)
     except BinaryError:
@@ -363,7 +365,7 @@ async def _other_tokenizer(profile: TuningProfile, local: LocalServer, cache: Pa
     server, speculation = profile.server, profile.speculation
     if speculation.mode != PAIRED_MODE or server.model is None or speculation.draft_model is None:
         return []
-    target, draft = (_file(str(local.folder / path)) for path in (server.model, speculation.draft_model))
+    target, draft = (file_of(str(local.folder / path)) for path in (server.model, speculation.draft_model))
     if target is None or draft is None:
         return []
     pair = await read_pair(target, draft, speculation.mode, cache)
@@ -383,10 +385,6 @@ def _said(error: SpectuiError) -> Finding:
     failure = failure_of(error)
     evidence = {"flag": error.flag, "nearest": error.nearest} if isinstance(error, FlagError) else None
     return launch_finding(replace(failure, text=plain_line(failure.text, _LONGEST)), evidence=evidence)
-
-
-def _file(path: str | None) -> Path | None:
-    return Path(path) if path is not None and Path(path).is_file() else None
 
 
 def _name(path: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """The model files of a profile before a launch: can they be read, do they fit each other, and into the memory.
 
-Apart from `doctor`, which asks; the files themselves are read by the worker of `llama.inprocess`.
+Apart from those who ask, `doctor` and a sweep; the files themselves are read by the worker of `llama.inprocess`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Final
 
 from spectui.core.findings import Failure, Finding, launch_finding
 from spectui.core.plain import plain_line
+from spectui.core.profile import TuningProfile, needs_draft_model
 from spectui.core.snapshot import MachineView
+from spectui.errors import LaunchError
 from spectui.llama.binary import Device
 from spectui.llama.events import Failure as LogFailure
 from spectui.llama.inprocess import DraftCheck, ModelFacts, ModelProblem, compare, read_facts
@@ -20,6 +22,8 @@ from spectui.llama.logs import LogParser
 
 PAIRED_MODE: Final = "draft-simple"
 """The mode whose draft must have the target's tokenizer."""
+_UNSURE: Final = frozenset({"arch-unknown"})
+"""Codes that say something about llama.cpp's library here, and nothing about the server."""
 _GIB: Final = 1024**3
 _MIB_PER_GIB: Final = 1024
 
@@ -47,6 +51,24 @@ class Pair:
 
     findings: tuple[Finding, ...] = ()
     size_gib: float = 0.0
+
+
+def file_of(path: str | None) -> Path | None:
+    """The file of that path; None where none is named or there."""
+    return Path(path) if path is not None and Path(path).is_file() else None
+
+
+async def require_models(profile: TuningProfile, cache: Path | None) -> None:
+    """Raise LaunchError for a file that is no model, or a draft that does not fit; missing files are let through.
+
+    What llama.cpp's library here is too old for is let through as well: the server may be newer.
+    """
+    speculation = profile.speculation
+    draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
+    pair = await read_pair(file_of(profile.server.model), file_of(draft), speculation.mode, cache)
+    for finding in pair.findings:
+        if finding.code not in _UNSURE:
+            raise LaunchError(f"{finding.message}: {finding.advice}", code=finding.code)
 
 
 async def read_pair(target: Path | None, draft: Path | None, mode: str, cache: Path | None) -> Pair:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
@@ -27,10 +28,10 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder, summary_of
 from spectui.lab.server import LaunchedServer
-from spectui.lab.sweepfiles import Found, Measured, SweepOrder, changed_file
+from spectui.lab.sweepfiles import Found, Measured, SweepOrder
 from spectui.lab.sweepkeeping import SweepKeeper
-from spectui.lab.sweeporder import first_prompt
-from spectui.lab.sweepreport import name_of
+from spectui.lab.sweeporder import first_prompt, require_sweepable
+from spectui.lab.sweepreport import going_on, name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
 from spectui.store.records import RunSummary, SweepState
@@ -76,7 +77,7 @@ class SweepWatcher:
 
 
 class Sweeper:
-    """Sweeps one order; owns at most one server at a time."""
+    """Sweeps one order; owns at most one server at a time. cache: folder where facts of model files are kept."""
 
     def __init__(
         self,
@@ -87,12 +88,14 @@ class Sweeper:
         baselines: BaselineStore,
         progress: Callable[[str], None],
         watcher: SweepWatcher | None = None,
+        cache: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._order = order
         self._launcher = launcher
         self._baselines = baselines
+        self._cache = cache
         self._progress = progress
         self._watcher = watcher or SweepWatcher()
         self._clock = clock
@@ -137,7 +140,9 @@ class Sweeper:
         except TimeoutError:
             if not limit.expired():
                 raise
-            self._progress("the budget is used up: here is what is known; the same command goes on")
+            number = self._found.number
+            how = "" if number is None else f"; {going_on(number)}"
+            self._progress(f"the budget is used up: here is what is known{how}")
         finally:
             await self._end(state)
         return self._found
@@ -147,24 +152,13 @@ class Sweeper:
         return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
 
     async def check(self, number: int | None = None) -> None:
-        """Have every kind of setting planned, which writes and starts nothing.
+        """Make sure that it can be started, which writes and starts nothing.
 
-        Raises SpectuiError for a setting that the binary does not take, and for a sweep of that number that cannot
-        be read or that another program runs.
+        Raises SpectuiError as `require_sweepable`, and for a sweep of that number that cannot be read or that
+        another program runs.
         """
         await self._keeper.require_free(number)
-        grid, order = self._order.grid, self._order
-        binary = await self._launcher.binary(order.profile)
-        build = (await self._launcher.capabilities(binary)).version.label
-        other = str(binary) if order.build not in {None, build} else changed_file(order, str(binary))
-        if other is not None:
-            raise UsageError(
-                f"{plain_line(other)} is another one than this sweep was measured with, and old cells are not "
-                "mixed with new ones: sweep the profile anew"
-            )
-        kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
-        for setting in (PLAIN, *kinds):
-            await self._launcher.plan(setting.applied_to(self._order.profile))
+        await require_sweepable(self._order, self._launcher, self._cache)
 
     async def _begin(self, *, fresh: bool, number: int | None) -> None:
         """Find the sweep to go on with, or begin one; a store that cannot be used costs only the keeping."""
@@ -254,7 +248,7 @@ class Sweeper:
         plain = self._found.plain(cell.condition) if cell.setting != PLAIN else None
         bet = collector.segment.bet(
             baseline=plain.speed if plain else None,
-            baseline_source="measured" if plain else "",
+            baseline_source=_source_of(plain),
             drafting=drafting,
         )
         return with_costs(bet, plain.v if plain else {}, plain.v_error if plain else {})
@@ -349,6 +343,13 @@ def _plain(
         v=probed.v,
         v_error=probed.error,
     )
+
+
+def _source_of(plain: Measured | None) -> str:
+    """Which baseline it is: a run is kept with that of its time, and the report counts both."""
+    if plain is None:
+        return ""
+    return "the sweep's first baseline" if plain.drift is None else "both baselines of the sweep"
 
 
 def _said(measured: Measured, ratio: Estimate | None) -> str:

@@ -1,4 +1,4 @@
-"""What the user asked for -> an order that can be swept, how long that may take, and where its prompts begin.
+"""What the user asked for -> an order, whether that can be swept, how long it may take, where its prompts begin.
 
 Apart from the sweep itself, which needs a server; `--plan` needs none.
 """
@@ -10,14 +10,36 @@ from typing import Any, Final
 
 from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TrafficSettings, TuningProfile, needs_draft_model
-from spectui.core.sweepplan import Condition, Grid, Pace
+from spectui.core.sweepplan import PLAIN, Condition, Grid, Pace
 from spectui.errors import UsageError
 from spectui.lab.launcher import Launcher
-from spectui.lab.sweepfiles import SweepOrder, identities, without_swept
+from spectui.lab.modelcheck import require_models
+from spectui.lab.sweepfiles import SweepOrder, changed_file, identities, without_swept
 from spectui.store.baselines import BaselineStore
 
 _USUAL_DRAFT: Final = "draft-simple"
 _USUAL_NGRAM: Final = "ngram-simple"
+
+
+async def require_sweepable(order: SweepOrder, launcher: Launcher, cache: Path | None) -> None:
+    """Make sure that the servers of a sweep can start and speculate, as far as that shows without one.
+
+    cache: folder where facts of model files are kept. Raises SpectuiError for a file that is another one by now, a
+    setting that the binary does not take, and for models that are missing, unreadable or do not fit.
+    """
+    grid = order.grid
+    binary = await launcher.binary(order.profile)
+    build = (await launcher.capabilities(binary)).version.label
+    other = str(binary) if order.build not in {None, build} else changed_file(order, str(binary))
+    if other is not None:
+        raise UsageError(
+            f"{plain_line(other)} is another one than this sweep was measured with, and old cells are not "
+            "mixed with new ones: sweep the profile anew"
+        )
+    kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
+    plans = [await launcher.plan(setting.applied_to(order.profile)) for setting in (PLAIN, *kinds)]
+    for profile in (plan.profile for plan in plans[1:]):
+        await require_models(profile, cache)
 
 
 async def order_for(
@@ -47,6 +69,11 @@ async def order_for(
         temperatures=temperatures or (profile.sampling.temperature,),
         **axes,
     )
+    if modes and set(modes) == {OFF}:
+        raise UsageError(
+            "off is always measured, and there is nothing to compare with it: name another mode, such as "
+            f"{_USUAL_NGRAM}"
+        )
     lost = [mode for mode in modes if needs_draft_model(mode) and not found]
     if lost or not grid.settings:
         raise UsageError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from spectui.core.plain import counted, plain_line
-from spectui.core.recommend import Candidate, Recommendation, recommend
+from spectui.core.recommend import Candidate, Recommendation, doubts_of, has_drifted, recommend
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
 from spectui.core.sweepsteps import INDIFFERENT, Outcomes, expected_seconds, predicted
-from spectui.core.sweepview import DRIFTED
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
@@ -87,7 +87,7 @@ def sweep_table(data: dict[str, Any]) -> str:
         ]
         plain = number(base["tokens_per_second"], 1)
         lines += [f"{base['workload']}, T {base['temperature']:g}, without speculation {plain} tokens/s"]
-        if base["drift"] is not None and abs(base["drift"] - 1) > DRIFTED:
+        if has_drifted(base["drift"]):
             lines.append(
                 f"the machine drifted: {base['drift'] - 1:+.0%} between the first baseline and the last, "
                 "so nothing is sure: repeat it when nothing else runs"
@@ -98,20 +98,31 @@ def sweep_table(data: dict[str, Any]) -> str:
                 lines.append(_map(part, "ngram_length" if lookup else "k"))
         lines.append("")
     lines += [sentence(name, best) for name, best in data["recommendation"].items()]
-    seconds = data["server_seconds"]
-    state = "" if data["finished"] else ", unfinished: the same command goes on"
-    lines.append(f"sweep {_text(data['sweep'])}: servers ran for {seconds:.0f} s{state}")
+    kept = data["sweep"]
+    name = "this sweep was not kept" if kept is None else f"sweep {kept}"
+    state = "" if data["finished"] else ", unfinished" + ("" if kept is None else f": {going_on(kept)}")
+    lines.append(f"{name}: servers ran for {data['server_seconds']:.0f} s{state}")
     return "\n".join(lines)
 
 
+def going_on(number: int) -> str:
+    """How an unfinished sweep goes on."""
+    return f"spectui sweep --resume {number} goes on"
+
+
 def sentence(name: str, best: Mapping[str, Any] | None) -> str:
-    """A recommendation in one sentence."""
+    """A recommendation in one sentence, with its doubts."""
     if best is None:
         return f"{name}: nothing is known yet"
+    doubts = ", ".join(best["doubts"])
     if best["mode"] == PLAIN.mode:
+        if doubts:
+            return f"{name}: speculation off, nothing wins by 5 %, not sure: {doubts}"
         return f"{name}: leave speculation off, nothing wins by 5 % for sure"
     how = "" if best["measured"] else ", predicted"
     gain = f"{best['speedup']:.2f}x ({best['low']:.2f} to {best['high']:.2f}{how})"
+    if doubts:
+        return f"{name}: {label_of(best)}: {gain}, not sure: {doubts}"
     return f"{name}: use {label_of(best)}: {gain}"
 
 
@@ -123,7 +134,8 @@ def _forecast(found: Found, cell: Cell, known: Outcomes) -> Estimate | None:
 
 def _recommended(found: Found, condition: Condition, known: Outcomes) -> Recommendation | None:
     tried = any(cell.condition == condition and cell.setting != PLAIN for cell in found.cells)
-    if found.plain(condition) is None or not (tried or found.finished):
+    plain = found.plain(condition)
+    if plain is None or not (tried or found.finished):
         return None
     runs = {
         cell.setting: (found.speedup(cell), measured.requests >= found.order.requests)
@@ -140,7 +152,11 @@ def _recommended(found: Found, condition: Condition, known: Outcomes) -> Recomme
         cell = Cell(condition, setting)
         if cell not in known and (guess := _forecast(found, cell, known)) is not None:
             candidates.append(Candidate(setting, guess, measured=False))
-    return recommend(candidates)
+    best = recommend(candidates)
+    # Off is what all runs say together, and a prediction comes from a whole one.
+    own = None if best.off else found.cells.get(Cell(condition, best.setting))
+    requests = found.order.requests if own is None else own.requests
+    return replace(best, doubts=doubts_of(plain.drift, requests))
 
 
 _AXES: Final = ("workload", "temperature", "mode", "draft", "k", "p_min", "ngram_lookup", "ngram_length")
@@ -207,6 +223,7 @@ def recommendation_to_json(best: Recommendation) -> dict[str, Any]:
         "low": speedup.low if speedup else None,
         "high": speedup.high if speedup else None,
         "measured": best.measured,
+        "doubts": list(best.doubts),
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from spectui.core.heatmap import heat_map
@@ -139,7 +140,6 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
             ConditionMap(
                 name=name,
                 plain=speed,
-                drift=plain.drift if plain is not None else None,
                 blocks=heat_map(condition, grid, known, failed=found.failed, now=now),
                 best=use,
                 said=sentence(name, None if use is None else recommendation_to_json(use)),
@@ -149,7 +149,10 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
 
 
 class WatchedSweep(SweepWatcher):
-    """One run of a planned sweep. `on_view` gets every new view; one task runs it, cancelling it ends it."""
+    """One run of a planned sweep; one task runs it, cancelling it ends it.
+
+    `on_view` gets every new view; cache: folder where facts of model files are kept.
+    """
 
     def __init__(
         self,
@@ -159,6 +162,7 @@ class WatchedSweep(SweepWatcher):
         results: ResultStore,
         baselines: BaselineStore,
         on_view: OnView,
+        cache: Path | None = None,
     ) -> None:
         self.view = sweep.view
         self._number = sweep.number
@@ -176,6 +180,7 @@ class WatchedSweep(SweepWatcher):
             baselines=baselines,
             progress=lambda line: self.show(note=plain_line(line, 500)),
             watcher=self,
+            cache=cache,
         )
 
     async def check(self) -> None:

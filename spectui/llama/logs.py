@@ -310,6 +310,11 @@ _TABLE: Final = (
         _failure("arch-unknown"),
         r"unknown model architecture: '(?P<subject>[^']*)'",
     ),
+    _row(
+        "unknown pre-tokenizer type",
+        _failure("arch-unknown"),
+        r"unknown pre-tokenizer type: '(?P<subject>[^']*)'",
+    ),
     _row("invalid magic characters", _failure("model-corrupt")),
     _row("model is corrupted or incomplete", _failure("model-corrupt"), r"tensor '(?P<subject>[^']*)'"),
     _row("wrong number of tensors", _failure("model-corrupt")),

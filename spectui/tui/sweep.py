@@ -118,6 +118,7 @@ class SessionSweep:
             results=results,
             baselines=baselines,
             on_view=self._show,
+            cache=self._where().cache,
         )
         self._sweep, self._task = sweep, None
         sweep.show(stage=SweepStage.STARTING, note="checking the settings", problem="")

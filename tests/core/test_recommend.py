@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectui.core.recommend import Candidate, recommend
+from spectui.core.recommend import Candidate, doubts_of, has_drifted, recommend
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Setting
 
@@ -39,6 +39,17 @@ def test_a_prediction_takes_the_place_of_a_measurement_only_for_sure() -> None:
     sure = recommend([ran, candidate(2, 1.4, 1.25, 1.6, measured=False)])
     assert (sure.setting.k, sure.measured) == (2, False)
     assert recommend([candidate(2, 1.4, 1.25, 1.6, measured=False)]).setting.k == 2
+
+
+def test_a_machine_drifted_by_more_than_a_tenth_either_way() -> None:
+    drifts = (None, 1.05, 0.95, 1.2, 0.8)
+    assert [has_drifted(drift) for drift in drifts] == [False, False, False, True, True]
+
+
+def test_drift_and_few_requests_are_doubts() -> None:
+    assert doubts_of(None, 10) == doubts_of(1.05, 24) == ()
+    assert doubts_of(0.77, 10) == ("the machine drifted by -23%",)
+    assert doubts_of(1.2, 9) == ("the machine drifted by +20%", "from 9 requests only")
 
 
 numbers = st.floats(0.1, 5)

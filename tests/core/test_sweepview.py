@@ -32,17 +32,6 @@ def test_only_a_planned_sweep_of_a_server_of_ours_can_start() -> None:
     assert not SweepView(plan=PLAN, command="spectui sweep --resume 3").startable
 
 
-def test_a_machine_drifted_by_more_than_a_tenth_either_way() -> None:
-    drifts = (None, 1.05, 0.95, 1.2, 0.8)
-    assert [ConditionMap(name="code", drift=drift).drifted for drift in drifts] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
-
-
 def test_the_top_is_measured_not_predicted() -> None:
     def cell(state: CellState, value: float) -> HeatCell:
         return HeatCell(state, Estimate(value=value))

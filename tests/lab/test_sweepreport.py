@@ -146,6 +146,7 @@ def test_the_object_has_every_cell_and_unknown_is_null() -> None:
         "low": pytest.approx(2.2 * LOW),
         "high": pytest.approx(2.2 / LOW),
         "measured": True,
+        "doubts": ["from 8 requests only"],
     }
     assert data["recommendation"]["prose"] is None
     assert data["server_seconds"] == 12.0
@@ -166,14 +167,47 @@ def test_a_machine_that_drifted_is_named(drift: float | None, said: bool) -> Non
     found.take(Cell(CODE, PLAIN), replace(plain(), requests=16, drift=drift))
     data = sweep_to_json(found)
     assert data["baselines"][0]["drift"] == drift
-    assert ("the machine drifted" in sweep_table(data)) == said
+    assert ("the machine drifted: " in sweep_table(data)) == said
+    doubt = "the machine drifted by "
+    best = data["recommendation"]["code"]
+    assert any(each.startswith(doubt) for each in best["doubts"]) == said
+    assert (doubt in sweep_table(data)) == (doubt in maps_of(found)[0].said) == said
+
+
+def test_a_doubtful_recommendation_is_no_order() -> None:
+    order = replace(ORDER, requests=10)
+    found = Found(order=order, number=7, finished=True)
+    found.take(Cell(CODE, PLAIN), replace(plain(), requests=20))
+    found.take(Cell(CODE, LOOKUP), ran(2.2, requests=10))
+    gain = "2.20x (2.05 to 2.36)"
+    assert f"code: use ngram-simple lookup 4 length 8: {gain}\n" in sweep_table(sweep_to_json(found))
+    found.take(Cell(CODE, PLAIN), replace(plain(), requests=20, drift=0.77))
+    said = f"code: ngram-simple lookup 4 length 8: {gain}, not sure: the machine drifted by -23%\n"
+    assert said in sweep_table(sweep_to_json(found))
+    found.cells[Cell(CODE, LOOKUP)] = ran(0.9, requests=10)
+    off = sweep_table(sweep_to_json(found))
+    assert "code: speculation off, nothing wins by 5 %, not sure: the machine drifted by -23%\n" in off
+
+
+def test_the_last_line_says_what_is_kept_and_how_it_goes_on() -> None:
+    found = a_sweep()
+
+    def last() -> str:
+        return sweep_table(sweep_to_json(found)).splitlines()[-1]
+
+    assert last() == "sweep 7: servers ran for 12 s"
+    found.finished = False
+    assert last() == "sweep 7: servers ran for 12 s, unfinished: spectui sweep --resume 7 goes on"
+    found.number = None
+    assert last() == "this sweep was not kept: servers ran for 12 s, unfinished"
 
 
 def test_the_heat_map_marks_what_was_measured() -> None:
     text = sweep_table(sweep_to_json(a_sweep()))
     assert "draft-simple d.gguf  (1.30)  (1.15)  1.20" in text
     assert "ngram-simple lookup 4  2.20      ." in text
-    assert "code: use ngram-simple lookup 4 length 8: 2.20x (2.05 to 2.36)" in text
+    gain = "2.20x (2.05 to 2.36)"
+    assert f"code: ngram-simple lookup 4 length 8: {gain}, not sure: from 8 requests only" in text
     assert "prose: nothing is known yet" in text
 
 
@@ -333,7 +367,7 @@ async def test_numbers_are_exported(tmp_path: Path) -> None:
         await exporting.export("json", profile=None, found=found, launcher=launcher)
     ) == json.loads(json.dumps(sweep_to_json(found)))
     report = await exporting.export("markdown", profile=None, found=found, launcher=launcher)
-    assert "- code: use ngram-simple lookup 4 length 8: 2.20x" in report
+    assert "- code: ngram-simple lookup 4 length 8: 2.20x" in report
     assert "## code, temperature 0" in report
     assert report.count("|") == 4
     with pytest.raises(UsageError, match="nothing was swept"):

@@ -219,8 +219,6 @@ def _said(sweep: SweepView, front: int) -> tuple[str, ...]:
         return (_FOREIGN,)
     best = sweep.maps[front] if front < len(sweep.maps) else None
     so_far = shown(best.said) if best is not None else ""
-    if best is not None and best.drift is not None and best.drifted:
-        so_far += f" (the machine drifted by {best.drift - 1:+.0%}: not sure)"
     if sweep.finished:
         return (so_far,)
     stopped = "Not finished." if sweep.stage is SweepStage.STOPPED else ""
