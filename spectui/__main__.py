@@ -1,8 +1,21 @@
-"""`python -m spectui`."""
+"""The program: `python -m spectui`, and the command that is installed."""
 
 from __future__ import annotations
 
-from spectui.cli import main
+import sys
+from typing import NoReturn
+
+_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command line. Ctrl-C ends it quietly also while it is still being imported."""
+    try:
+        from spectui.cli import main as run  # noqa: PLC0415
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    run()
+
 
 if __name__ == "__main__":
     main()

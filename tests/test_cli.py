@@ -10,12 +10,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from scripted_server import Failure, Script, ScriptedServer
 
 from spectui import __version__
+from spectui.__main__ import main as program
 from spectui.cli import main
 from spectui.options import Duration
 from spectui.printing import write
@@ -574,3 +576,14 @@ def test_a_file_that_never_ends_is_refused(run: Runner, tmp_path: Path, argument
         assert ended.status == 2
         assert "not a regular file" in ended.err
         assert len(ended.err.splitlines()) == 1
+
+
+def test_an_interrupt_while_the_program_is_imported_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "spectui.cli", Interrupted("spectui.cli"))
+    with pytest.raises(SystemExit) as ended:
+        program()
+    assert ended.value.code == 130

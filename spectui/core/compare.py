@@ -22,7 +22,9 @@ MIN_PAIRS: Final = 8
 """Below this many pairs no interval is given: the coverage was checked from here on."""
 
 DECIDED: Final = 0.03
-"""The difference, as a share, that `further_pairs` is about."""
+"""The difference, as a share, that `further_pairs` is about, where servers of equal settings differ by less."""
+_CLEAR_OF_LIVES: Final = 1.25
+"""So many times what lives alone can hide: no number of pairs shows what is smaller."""
 
 _POWER: Final = 0.8
 """Chance of seeing that difference where it is real (Cohen 1988, the usual 80 %)."""
@@ -42,6 +44,10 @@ _LARGEST: Final = 690.0
 """Bound of a logarithm, so that absurd timings of a server overflow nothing."""
 _DRIFT_ERROR: Final = 0.01
 """Error of each of the three drift checks; at 5 % one run in seven would show a drift that is none."""
+
+
+_DETECTION: Final = NormalDist().inv_cdf(0.5 + LEVEL / 2) + NormalDist().inv_cdf(_POWER)
+"""z + z_power: a difference of so many standard errors shows with that chance."""
 
 
 class Winner(StrEnum):
@@ -129,7 +135,9 @@ class Comparison:
     low: float | None = None
     high: float | None = None
     further_pairs: int | None = None
-    """Pairs beyond these that would show a difference of 3 % with a power of 80 %."""
+    """Pairs beyond these that would show a difference of `decides` with a power of 80 %."""
+    decides: float = DECIDED
+    """As a share."""
     by_block: bool = False
     """Whether noise that neighbours share made the interval wider than single pairs say."""
     drift: Drift = Drift()
@@ -159,17 +167,20 @@ class _Unit:
     size: int
 
 
-def compare(pairs: Sequence[Pair], *, error: float = 1 - LEVEL) -> Comparison:
+def compare(pairs: Sequence[Pair], *, error: float = 1 - LEVEL, between: float = 0.0) -> Comparison:
     """Compare both arms over pairs in the order in which they were measured.
 
-    error: chance of an interval that misses; a stop rule hands out less per look (see `looks`).
+    error: chance of an interval that misses; a stop rule hands out less per look (see `looks`). between: standard
+    error of the ratio that all pairs share and none shows, as that of two server lives (`stats.LIVES_ERROR`).
     """
-    return replace(_compared([pairs], error=error), drift=_drift(pairs))
+    return replace(_compared([pairs], error=error, between=between), drift=_drift(pairs))
 
 
-def compare_together(workloads: Mapping[str, Sequence[Pair]], *, error: float = 1 - LEVEL) -> Comparison:
+def compare_together(
+    workloads: Mapping[str, Sequence[Pair]], *, error: float = 1 - LEVEL, between: float = 0.0
+) -> Comparison:
     """The same over several workloads, each of which counts alike, however many pairs it has."""
-    return _compared(list(workloads.values()), error=error)
+    return _compared(list(workloads.values()), error=error, between=between)
 
 
 def sentence(found: Comparison, where: str) -> str:
@@ -180,8 +191,8 @@ def sentence(found: Comparison, where: str) -> str:
     if found.verdict is Winner.NEITHER:
         said = f"indistinguishable on {where} ({found.low:.2f} to {found.high:.2f}), {prompts}"
         if not found.further_pairs:
-            return f"{said}: a difference of {DECIDED:.0%} would have shown"
-        return f"{said}: about {_about(found.further_pairs)} more would decide {DECIDED:.0%}"
+            return f"{said}: a difference of {found.decides:.0%} would have shown"
+        return f"{said}: about {_about(found.further_pairs)} more would decide {found.decides:.0%}"
     fast, slow, ratio, low, high = "B", "A", found.ratio, found.low, found.high
     if found.verdict is Winner.A:
         fast, slow, ratio, low, high = "A", "B", 1 / ratio, 1 / high, 1 / low
@@ -190,7 +201,7 @@ def sentence(found: Comparison, where: str) -> str:
     return f"{fast} is {ratio:.{digits}f}x faster than {slow} ({span}) on {where}, {prompts}"
 
 
-def _compared(strata: Sequence[Sequence[Pair]], *, error: float) -> Comparison:
+def _compared(strata: Sequence[Sequence[Pair]], *, error: float, between: float) -> Comparison:
     strata = [pairs for pairs in strata if pairs]
     if not strata:
         return Comparison(pairs=0)
@@ -202,13 +213,15 @@ def _compared(strata: Sequence[Sequence[Pair]], *, error: float) -> Comparison:
         return Comparison(pairs=number, ratio=_exp(math.fsum(means) / len(means)))
     units = [_units(v, error) for v in values]
     middle, spread = _moments(units)
-    half = spread * _critical(units, error)
+    half = math.hypot(spread * _critical(units, error), between * NormalDist().inv_cdf(1 - error / 2))
+    decides = _decides(between)
     return Comparison(
         pairs=number,
         ratio=_exp(middle),
         low=_exp(middle - half),
         high=_exp(middle + half),
-        further_pairs=_further(number, spread),
+        further_pairs=_further(number, spread, between, decides),
+        decides=decides,
         by_block=any(len(u) < len(v) for u, v in zip(units, values, strict=True)),
     )
 
@@ -283,11 +296,15 @@ def _critical(strata: Sequence[Sequence[_Unit]], error: float) -> float:
     return found[min(_REPLICATES - 1, math.ceil((1 - error) * (_REPLICATES + 1)) - 1)]
 
 
-def _further(number: int, spread: float) -> int:
-    """Pairs still missing until a difference of 3 % shows: n = (z + z_power)^2 s^2 / ln(1.03)^2."""
-    z = NormalDist().inv_cdf(0.5 + LEVEL / 2) + NormalDist().inv_cdf(_POWER)
-    needed = number * (z * spread / math.log1p(DECIDED)) ** 2
-    return max(0, math.ceil(needed - number))
+def _decides(between: float) -> float:
+    """The difference that pairs can decide, as a share: 3 %, or what stands clear of what lives hide."""
+    return max(DECIDED, math.expm1(_CLEAR_OF_LIVES * _DETECTION * between))
+
+
+def _further(number: int, spread: float, between: float, decides: float) -> int:
+    """Pairs still missing until that difference shows: n = s^2 / ((ln(1 + d) / (z + z_power))^2 - between^2)."""
+    allowed = (math.log1p(decides) / _DETECTION) ** 2 - between**2
+    return max(0, math.ceil(number * spread**2 / allowed - number))
 
 
 def _drift(pairs: Sequence[Pair]) -> Drift:

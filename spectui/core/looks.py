@@ -57,11 +57,14 @@ class Looks:
     depend on one another. A look spends nothing where there is no interval yet, or where its share is finer than
     an interval resolves: later looks get it. The last one takes what is left: what ends a run without a claim,
     narrowness, number or time, does not depend on which arm is ahead. Intervals are repeated ones (Jennison and
-    Turnbull 1989).
+    Turnbull 1989). between: as in `compare`; more pairs narrow nothing of it, so narrowness is judged without.
     """
 
-    def __init__(self, planned: int, *, narrow: float = NARROW, error: float = 1 - LEVEL) -> None:
+    def __init__(
+        self, planned: int, *, narrow: float = NARROW, error: float = 1 - LEVEL, between: float = 0.0
+    ) -> None:
         self._planned = planned
+        self._between = between
         self._narrow = narrow
         self._error = error
         self._spent = 0.0
@@ -77,8 +80,7 @@ class Looks:
         if number >= self._planned:
             last = last or Reason.PAIRS
         if last is not None:
-            result = compare(pairs, error=left)
-            return Ended(result, last, left)
+            return Ended(compare(pairs, error=left, between=self._between), last, left)
         if number < self._next:
             return None
         whole = compare(pairs, error=left)
@@ -86,12 +88,12 @@ class Looks:
             return None
         self._next = max(number + 1, round(number * _GROWTH))
         if whole.half_width <= self._narrow:
-            return Ended(whole, Reason.NARROW, left)
+            return Ended(compare(pairs, error=left, between=self._between), Reason.NARROW, left)
         spend = self._error * (number / self._planned) ** _SPENDING - self._spent
         if spend < FINEST:
             return None
         self._spent += spend
-        result = compare(pairs, error=spend)
+        result = compare(pairs, error=spend, between=self._between)
         return None if result.verdict is Winner.NEITHER else Ended(result, Reason.DECIDED, spend)
 
 

@@ -363,6 +363,8 @@ class Snapshot:
     traffic: TrafficState = TrafficState.OFF
     traffic_note: str = ""
     """Progress of warm-up or baseline in a few words."""
+    lent_to: str = ""
+    """Who has the device while the server or the traffic of the session is down, as "the sweep"; else empty."""
     bet: BetView = field(default_factory=BetView)
     history: HistoryView = field(default_factory=HistoryView)
     curve: CurveView = field(default_factory=CurveView)

@@ -13,20 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spectui.core.snapshot import Estimate
+from spectui.core.stats import LIFE_ERROR
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, anchor, by_life
 
 INDIFFERENT: Final = 0.02
 """A setting that can gain no more than this, as a share, is not worth a server life: restarts differ by more."""
 _BEHIND: Final = 0.1
 """A short run this far behind the best is not refined."""
-_LIFE_ERROR: Final = 0.015
-"""Standard error that each server life brings along, as a share of its speed, which no run within it shows.
-
-Identical restarts of b10434 on two cores spread over 4 % without speculation, and the range of a handful of lives
-is two to three of their standard errors.
-"""
-LIVES_ERROR: Final = math.hypot(_LIFE_ERROR, _LIFE_ERROR)
-"""The same for a speedup: a cell and its baseline ran in two lives."""
 _STEP_ERROR: Final = 0.02
 """Standard error of a prediction per doubling or halving of the draft length."""
 _BEYOND: Final = 2.0
@@ -128,7 +121,7 @@ def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate |
     if found is None:
         return None
     estimate, error = found
-    spread = math.exp(1.96 * math.hypot(error, _LIFE_ERROR))
+    spread = math.exp(1.96 * math.hypot(error, LIFE_ERROR))
     low, high = (estimate.value if edge is None else edge for edge in (estimate.low, estimate.high))
     return Estimate(value=estimate.value, low=low / spread, high=high * spread)
 
@@ -162,7 +155,7 @@ def _nearest(cell: Cell, row: Sequence[Setting], known: Outcomes) -> tuple[Estim
         if k is None or other.k is None or other.k == k or outcome is None or k not in outcome.predicted:
             continue
         distance = abs(math.log2(k / other.k)) * (_BEYOND if k > other.k else 1.0)
-        error = math.hypot(_LIFE_ERROR, _STEP_ERROR * distance)
+        error = math.hypot(LIFE_ERROR, _STEP_ERROR * distance)
         if best is None or error < best[1]:
             best = outcome.predicted[k], error
     return best

@@ -20,6 +20,7 @@ from spectui.core.passes import in_cycles
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import BetView
+from spectui.core.stats import LIVES_ERROR
 from spectui.errors import SpectuiError
 from spectui.lab.arms import Arm
 from spectui.lab.fitting import obstacle
@@ -91,6 +92,8 @@ class AbResult:
     short: dict[str, int] = field(default_factory=dict)
     """Prompts per workload whose answers were too short for a pair."""
     failure: SpectuiError | None = None
+    between: float = 0.0
+    """As in `core.compare`: that of two lives where each arm has one, none where every block has its own."""
 
     def take(self, workload: str, block: int, a: Answers, b: Answers) -> None:
         """Add the answers of a block, in the order of the prompts as A answered them."""
@@ -109,7 +112,8 @@ class AbResult:
         """All workloads in one, each counting alike, at the least error that any of them was given."""
         if len(self.ended) == 1:
             return next(iter(self.ended.values())).result
-        return compare_together(self.pairs, error=min(e.error for e in self.ended.values()))
+        error = min(e.error for e in self.ended.values())
+        return compare_together(self.pairs, error=error, between=self.between)
 
 
 class Watcher:
@@ -160,6 +164,7 @@ class AbRun:
         workloads = [load_workload(traffic.with_traffic(workload=n).traffic) for n in order.workloads]
         result = AbResult(a=self._a, b=self._b)
         await self._choose_whether_together()
+        result.between = LIVES_ERROR if self._together else 0.0
         try:
             if self._together:
                 # An address that does not answer is known at once, a server of ours takes its time.
@@ -207,7 +212,7 @@ class AbRun:
         pairs = result.pairs.setdefault(name, [])
         width = max(_BLOCK if self._together else _BLOCK_WITH_START, traffic.concurrency)
         planned = result.planned[name] = self._enough(name, planned, width)
-        looks, sent, block = Looks(planned), 0, 0
+        looks, sent, block = Looks(planned, between=result.between), 0, 0
         failure: str | None = "interrupted"
         try:
             if self._together:

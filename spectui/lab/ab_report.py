@@ -61,6 +61,7 @@ def _workload(result: AbResult, name: str) -> dict[str, Any]:
     return {
         **_numbers(found),
         "further_pairs": found.further_pairs,
+        "decides": found.decides,
         "stopped": ended.reason.value,
         "short_answers": result.short.get(name, 0),
         "drift": {

@@ -91,7 +91,9 @@ class Duel(Watcher):
     async def block(self, run: AbRun, workload: str, result: AbResult) -> None:
         """Show what there is so far."""
         pairs = tuple(result.pairs[workload])
-        found, bets = await asyncio.to_thread(lambda: (compare(pairs), run.bets(workload)))
+        found, bets = await asyncio.to_thread(
+            lambda: (compare(pairs, between=result.between), run.bets(workload))
+        )
         self.view = replace(self.view, planned=result.planned[workload])
         self._show_found(found, bets, pairs, result.outputs.get(workload))
 

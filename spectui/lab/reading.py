@@ -20,10 +20,11 @@ from spectui.core.snapshot import (
 )
 from spectui.core.verdict import Verdict
 from spectui.lab.judging import verdict_of
+from spectui.lab.lending import LendingSession
 from spectui.lab.preview import PreviewKeeper
 from spectui.lab.server import LaunchedServer
-from spectui.lab.session import Session
 from spectui.lab.workloads import OWN, builtin_names
+from spectui.llama.address import port_of
 
 _T = TypeVar("_T")
 _LOG_LINES: Final = 200
@@ -33,7 +34,7 @@ _NO_CURVE: Final = CurveView()
 class SnapshotReader:
     """Reads one session, tick by tick."""
 
-    def __init__(self, session: Session, preview: PreviewKeeper) -> None:
+    def __init__(self, session: LendingSession, preview: PreviewKeeper) -> None:
         self._session = session
         self._preview = preview
         self._last = Snapshot()
@@ -55,6 +56,7 @@ class SnapshotReader:
             settings=_kept(last.settings, self._settings()),
             traffic=session.traffic_state,
             traffic_note=session.note,
+            lent_to=session.lent_to,
             bet=bet,
             history=session.gauge.history(),
             curve=curve,
@@ -101,15 +103,17 @@ class SnapshotReader:
         session = self._session
         staging = session.staging
         server = session.server
-        port = server.plan.port if isinstance(server, LaunchedServer) else None
+        port = server.plan.port if isinstance(server, LaunchedServer) else port_of(staging.staged.server.url)
         preview = self._preview.follow(staging.staged, port)
+        unseen = staging.staged.attached and staging.running is None
         coming = self._starting and server is not None and server.profile == staging.staged
         return SettingsView(
             running=staging.staged if coming else staging.running,
             staged=staging.staged,
             changes=() if coming else staging.changes,
             command=preview.command,
-            problem=preview.problem,
+            # What an attached server would be started with is not known before it answered.
+            problem="" if unseen else preview.problem,
             modes=preview.modes,
             environment=preview.environment,
             workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
@@ -126,6 +130,8 @@ class SnapshotReader:
 
     def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
         session = self._session
+        if session.server is None and session.lent_to:
+            return Verdict(headline=f"{session.lent_to} has the device; this server comes back after it")
         if session.server is None and not session.troubles.failures:
             return Verdict(headline="no server yet: it is being looked at")
         if self._starting and not session.troubles.failures:

@@ -15,8 +15,9 @@ from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
 from spectui.core.segment import SpeedEstimate, speedup_over
 from spectui.core.snapshot import Estimate
+from spectui.core.stats import LIVES_ERROR
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
-from spectui.core.sweepsteps import LIVES_ERROR, Outcome
+from spectui.core.sweepsteps import Outcome
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.records import Sweep

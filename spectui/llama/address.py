@@ -35,3 +35,11 @@ def same_origin(one: str, other: str) -> bool:
     """Whether two addresses lead to the same server: scheme, host and port are equal."""
     a, b = (urlsplit(server_address(url)) for url in (one, other))
     return (a.scheme, a.hostname, a.port) == (b.scheme, b.hostname, b.port)
+
+
+def port_of(address: str | None) -> int | None:
+    """The port that an address names; None where it names none, or is no address."""
+    try:
+        return urlsplit(server_address(address)).port if address else None
+    except UsageError:
+        return None

@@ -5,7 +5,7 @@ Apart from the screen's layout; `dashboard.py` says where things are, this says 
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from textual.reactive import var
@@ -16,6 +16,7 @@ from spectui.core.snapshot import ServerState, Snapshot, TrafficState
 from spectui.tui import steps
 from spectui.tui.controller import Controller
 from spectui.tui.messages import Severity
+from spectui.tui.modes import MODES
 from spectui.tui.screens.attach import AttachScreen
 from spectui.tui.screens.baseline import BaselineScreen, GivenBaseline
 from spectui.tui.screens.command import CommandScreen
@@ -25,19 +26,6 @@ from spectui.tui.screens.picker import Choice, PickerScreen
 from spectui.tui.screens.profiles import LoadScreen, SaveScreen
 from spectui.tui.text import shown, speed
 
-_MODES: Final = {
-    "off": "no speculation, the plain speed",
-    "draft-simple": "a small model drafts",
-    "draft-mtp": "prediction layers of the target draft",
-    "draft-eagle3": "an EAGLE-3 head drafts",
-    "draft-dflash": "a DFlash draft proposes a whole block",
-    "draft-dspark": "a DSpark draft proposes a whole block",
-    "ngram-simple": "copies what followed the same tokens before",
-    "ngram-map-k": "as ngram-simple, looked up in a map",
-    "ngram-map-k4v": "as ngram-map-k, with up to four continuations",
-    "ngram-mod": "n-grams in a hash shared by all slots",
-    "ngram-cache": "n-gram statistics, kept in a cache",
-}
 _FOREIGN: Final = (
     "spectui did not start this server and never restarts it. Start it yourself with the staged settings:"
 )
@@ -83,10 +71,25 @@ class ActionScreen(Screen[None]):
             return None
         return super().check_action(action, parameters)
 
+    def _with_device(self, command: Callable[[], None]) -> None:
+        """Give a command that takes the device; asks first where that ends a sweep or an A/B run."""
+        borrower = self.snapshot.lent_to
+        if not borrower:
+            command()
+            return
+        question = f"{borrower[0].upper()}{borrower[1:]} has the device, and would end where it is."
+        self.app.push_screen(
+            ConfirmScreen(f"end {borrower}", question, yes="end it"),
+            lambda yes: command() if yes else None,
+        )
+
     # Server.
 
     def action_restart(self) -> None:
         """Restart with what is staged; a foreign server gets the command line instead."""
+        self._with_device(self._restart)
+
+    def _restart(self) -> None:
         if self._foreign:
             settings = self.snapshot.settings
             note = _FOREIGN if settings.command else f"{_FOREIGN}\n{shown(settings.problem)}"
@@ -98,11 +101,16 @@ class ActionScreen(Screen[None]):
 
     def action_undo(self) -> None:
         """Drop what is staged; without that back to what ran before, and asks first where a server runs well."""
-        snapshot = self.snapshot
-        if snapshot.settings.changes or snapshot.server.state is not ServerState.RUNNING:
+        if self.snapshot.settings.changes:
+            self._controller.undo()
+        else:
+            self._with_device(self._undo)
+
+    def _undo(self) -> None:
+        if self.snapshot.server.state is not ServerState.RUNNING:
             self._controller.undo()
             return
-        if not snapshot.settings.can_undo:
+        if not self.snapshot.settings.can_undo:
             self.app.notify("nothing to go back to: these settings are the first that ran")
             return
         question = "Nothing is staged, so the server restarts with the settings that ran before these."
@@ -113,7 +121,7 @@ class ActionScreen(Screen[None]):
 
     def action_apply_best(self) -> None:
         """What the verdict recommends; on a foreign server it is only staged, by the controller."""
-        self._controller.apply_best()
+        self._with_device(self._controller.apply_best)
 
     def action_command(self) -> None:
         """The staged command line, whole."""
@@ -133,6 +141,9 @@ class ActionScreen(Screen[None]):
 
     def action_baseline(self) -> None:
         """Measure the baseline; ask first where that restarts a server or repeats a measurement."""
+        self._with_device(self._baseline)
+
+    def _baseline(self) -> None:
         known = self.snapshot.bet.baseline
         if self._foreign:
             self.app.push_screen(BaselineScreen(), self._baseline_given)
@@ -158,6 +169,9 @@ class ActionScreen(Screen[None]):
 
     def action_probe(self) -> None:
         """Probe verification; asks first, since our own server must restart without speculation for it."""
+        self._with_device(self._probe)
+
+    def _probe(self) -> None:
         if self._foreign:
             self._controller.probe()
             return
@@ -223,8 +237,11 @@ class ActionScreen(Screen[None]):
             self._run(self._controller.attach_session(url), "attach")
 
     def action_close_session(self) -> None:
-        """Close the session in front; asks first where that ends a server of ours."""
+        """Close the session in front; asks first where that ends a server of ours, a sweep or an A/B run."""
         server, several = self.snapshot.server, bool(self.snapshot.strip.marks)
+        if several and self.snapshot.lent_to:
+            self._with_device(lambda: self._close_session(yes=True))
+            return
         if not several or not server.owned or server.state in _DOWN:
             self._close_session(yes=True)
             return
@@ -245,7 +262,7 @@ class ActionScreen(Screen[None]):
         modes = self.snapshot.settings.modes
         current = self._staged.speculation.mode
         names = modes if current in modes else (*modes, current)
-        choices = [Choice(value=mode, label=mode, note=_MODES.get(mode, "")) for mode in names]
+        choices = [Choice(value=mode, label=mode, note=MODES.get(mode, "")) for mode in names]
         self.app.push_screen(PickerScreen("mode", choices, current=current), self._set_mode)
 
     def _set_mode(self, mode: str | None) -> None:
@@ -373,7 +390,9 @@ class ActionScreen(Screen[None]):
 
     def _load(self, name: str | None) -> None:
         if name is not None:
-            self._run(self._controller.load_profile(name), "load profile", exclusive=True)
+            self._with_device(
+                lambda: self._run(self._controller.load_profile(name), "load profile", exclusive=True)
+            )
 
     def _run(self, work: Coroutine[Any, Any, None], name: str, *, exclusive: bool = False) -> None:
         """exclusive: a newer one of that name takes the place of one that has not begun to change anything."""

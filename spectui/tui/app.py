@@ -87,7 +87,7 @@ class SpectuiApp(App[None]):
             self.push_screen(WelcomeScreen(self._controller))
         self.call_after_refresh(self._controller.start, self.post_message)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             with suppress(NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, self._told_to_end)
 
@@ -154,7 +154,7 @@ class SpectuiApp(App[None]):
         await self.action_quit()
 
     def _told_to_end(self) -> None:
-        """SIGTERM or a closed terminal."""
+        """A signal, such as that of a closed terminal."""
         self.run_worker(self.action_interrupt(), name="signal", group="signal", exit_on_error=False)
 
     async def _leave(self) -> None:

@@ -19,7 +19,7 @@ from spectui.core.compare import (
     compare_together,
     sentence,
 )
-from spectui.core.stats import student_quantile
+from spectui.core.stats import LIVES_ERROR, student_quantile
 
 HARD = (
     Arms(noise=0.03),
@@ -253,3 +253,38 @@ def test_a_true_difference_of_15_percent_is_found() -> None:
         arms = Arms(ratio=1.15, noise=noise, turn=0.03, drift=0.05)
         found = [compare(run_of(rng, arms, 24)).verdict for _ in range(20)]
         assert found.count(Winner.B) >= 18
+
+
+def test_what_all_pairs_share_widens_the_interval_and_is_never_averaged_away() -> None:
+    ratios = [1.02, 1.04] * 12
+    bare, lives = compare(pairs_of(ratios)), compare(pairs_of(ratios), between=LIVES_ERROR)
+    assert (bare.verdict, lives.verdict) == (Winner.B, Winner.NEITHER)
+    many = compare(pairs_of(ratios * 20), between=LIVES_ERROR)
+    assert many.high is not None
+    assert many.ratio is not None
+    assert math.log(many.high / many.ratio) == pytest.approx(1.96 * LIVES_ERROR, rel=0.02)
+
+
+def test_with_lives_a_larger_difference_is_what_pairs_decide() -> None:
+    noisy = pairs_of([math.exp(0.1), math.exp(-0.1)] * 12)
+    bare, lives = compare(noisy), compare(noisy, between=LIVES_ERROR)
+    assert bare.decides == 0.03
+    assert lives.decides == pytest.approx(0.077, abs=0.001)
+    assert "more would decide 8%" in sentence(lives, "code")
+    assert lives.further_pairs is not None
+    # After so many, a difference of that size stands 1.96 + 0.84 standard errors clear of none.
+    number = 24 + lives.further_pairs
+    spread = 0.1 * math.sqrt(24 / 23 / number)
+    assert math.log1p(lives.decides) == pytest.approx(2.8 * math.hypot(spread, LIVES_ERROR), rel=0.01)
+
+
+def test_equal_servers_that_differ_by_their_lives_are_rarely_told_apart() -> None:
+    rng = random.Random(13)
+    runs = [
+        run_of(rng, Arms(ratio=math.exp(rng.gauss(0.0, LIVES_ERROR)), noise=0.03), 24) for _ in range(100)
+    ]
+    claims = [
+        sum(compare(r, between=b).verdict is not Winner.NEITHER for r in runs) for b in (0, LIVES_ERROR)
+    ]
+    assert claims[0] > 20
+    assert claims[1] <= 8

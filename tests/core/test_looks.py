@@ -5,8 +5,9 @@ import random
 import pytest
 from ab_runs import Arms, run_of
 
-from spectui.core.compare import FINEST, MIN_BLOCKS, Pair, Winner, compare
+from spectui.core.compare import FINEST, MIN_BLOCKS, Pair, Reading, Winner, compare
 from spectui.core.looks import Ended, Looks, Reason, first_look
+from spectui.core.stats import LIVES_ERROR
 
 
 def ended(pairs: list[Pair], planned: int, **options: float) -> Ended:
@@ -106,3 +107,13 @@ def test_a_true_difference_of_15_percent_is_found_while_looking() -> None:
         arms = Arms(ratio=1.15, noise=noise, turn=0.03)
         found = [ended(run_of(rng, arms, 24), 24).result.verdict for _ in range(20)]
         assert found.count(Winner.B) >= 18
+
+
+def test_what_lives_hide_neither_keeps_a_run_going_nor_is_claimed() -> None:
+    pairs = [
+        Pair(f"p{i}", i // 2, Reading(100, 5.0), Reading(100, 5.0 / (1.02, 1.04)[i % 2])) for i in range(24)
+    ]
+    looks = Looks(24, between=LIVES_ERROR)
+    end = next(end for n in range(2, 25, 2) if (end := looks.after(pairs[:n])) is not None)
+    assert end.reason is Reason.NARROW
+    assert end.result.verdict is Winner.NEITHER

@@ -74,7 +74,7 @@ async def test_a_faster_server_wins_with_its_ratio() -> None:
     assert data["pairs"] == data["workloads"]["code"]["pairs"] == 8
     assert data["a"]["workloads"]["code"]["tokens_per_second"] == pytest.approx(20.0)
     assert data["b"]["workloads"]["code"]["tokens_per_second"] == pytest.approx(40.0)
-    assert data["summary"] == "B is 2.00x faster than A (2.00 to 2.00) on code, 8 prompts"
+    assert data["summary"] == "B is 2.00x faster than A (1.92 to 2.08) on code, 8 prompts"
     assert data["summary"] in ab_table(data)
 
 

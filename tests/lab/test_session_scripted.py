@@ -18,9 +18,9 @@ from spectui.core.profile import (
 )
 from spectui.core.snapshot import ServerState, Snapshot, TrafficState
 from spectui.core.verdict import Outcome
+from spectui.lab.lending import LendingSession
 from spectui.lab.preview import PreviewKeeper
 from spectui.lab.reading import SnapshotReader
-from spectui.lab.session import Session
 from spectui.store.paths import Folders
 
 READS = {("GET", "/health"), ("GET", "/props"), ("GET", "/slots")}
@@ -30,7 +30,7 @@ READS = {("GET", "/health"), ("GET", "/props"), ("GET", "/slots")}
 class Watched:
     """A session on a scripted server, with what a dashboard would read from it."""
 
-    session: Session
+    session: LendingSession
     reader: SnapshotReader
 
     async def when(self, condition: Callable[[Snapshot], bool], seconds: float = 10.0) -> Snapshot:
@@ -70,7 +70,7 @@ async def attached(
         state=tmp_path / "state",
         log=tmp_path / "log",
     )
-    session = Session(profile or profile_of(url), folders=folders, environ={}, api_key=api_key)
+    session = LendingSession(profile or profile_of(url), folders=folders, environ={}, api_key=api_key)
     reader = SnapshotReader(session, PreviewKeeper(session.launcher))
     session.open(traffic=False)
     try:
@@ -90,6 +90,28 @@ async def test_attaching_reads_the_state_and_nothing_else(tmp_path: Path) -> Non
         assert shown.bet.requests == 0
         assert set(server.asked()) <= READS
         assert ("GET", "/props") in server.asked()
+
+
+async def test_its_command_line_has_its_own_port(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as watched:
+        port = server.url.rpartition(":")[2]
+        shown = await watched.when(lambda s: bool(s.settings.command))
+        assert f"--port {port}" in shown.settings.command
+
+
+async def test_of_what_was_never_reached_nothing_is_said(tmp_path: Path) -> None:
+    async with attached("http://127.0.0.1:1", tmp_path) as watched:
+        shown = await watched.when(lambda s: s.verdict.outcome is Outcome.BROKEN)
+        assert (shown.settings.running, shown.settings.problem) == (None, "")
+
+
+async def test_whoever_has_the_device_is_named(tmp_path: Path) -> None:
+    async with attached("http://127.0.0.1:1", tmp_path) as watched:
+        await watched.session.settled()
+        watched.session.troubles.clear()
+        watched.session.lent_to = "the sweep"
+        shown = await watched.when(lambda s: s.lent_to == "the sweep")
+        assert shown.verdict.headline == "the sweep has the device; this server comes back after it"
 
 
 async def test_traffic_begins_when_it_is_asked_for_and_ends_again(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from spectui.core.verdict import Change, Outcome
 from spectui.errors import UsageError
 from spectui.lab.demo import DemoPair
 from spectui.lab.history import is_stale
+from spectui.lab.lending import LendingSession
 from spectui.lab.preview import PreviewKeeper
 from spectui.lab.reading import SnapshotReader
 from spectui.lab.server import LaunchedServer
-from spectui.lab.session import Session
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.results import ResultStore
@@ -34,7 +34,7 @@ class Watched:
     """A session with its reader; `until` waits for a snapshot that fits."""
 
     def __init__(self, profile: TuningProfile) -> None:
-        self.session = Session(profile, folders=Folders.default())
+        self.session = LendingSession(profile, folders=Folders.default())
         self.reader = SnapshotReader(self.session, PreviewKeeper(self.session.launcher))
 
     async def until(self, fits: Callable[[Snapshot], bool], seconds: float = 90) -> Snapshot:

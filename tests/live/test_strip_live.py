@@ -111,7 +111,7 @@ async def test_a_server_that_is_killed_leaves_the_other_and_quitting_ends_both(
     assert servers() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_both_servers(profile_files: list[Path], number: signal.Signals) -> None:
     child, terminal = pty.fork()
     if child == 0:
@@ -130,4 +130,4 @@ def test_a_signal_ends_both_servers(profile_files: list[Path], number: signal.Si
     assert (len(gone), alive) == (2, [])
     os.close(terminal)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status == (130 if number is signal.SIGTERM else -number)
+    assert status == (-number if number is signal.SIGKILL else 130)

@@ -216,6 +216,15 @@ async def test_a_running_comparison_shows_whose_turn_it_is_and_that_nothing_is_d
         assert "stopped for this" in text(pilot, "DuelHeader")
 
 
+async def test_nothing_is_promised_back_where_nothing_ran(opened: Opener) -> None:
+    base = fakes.losing()
+    gone = replace(base, settings=replace(base.settings, running=None))
+    async with opened(gone, size=(120, 36)) as (pilot, controller):
+        await entered(pilot, controller, fakes.duel(DuelState.RUNNING))
+        assert "space stops it" in text(pilot, "#result")
+        assert "comes back" not in text(pilot, "#result")
+
+
 async def test_the_result_shows_drift_and_where_outputs_part(opened: Opener) -> None:
     async with opened() as (pilot, controller):
         await entered(pilot, controller, fakes.duel(DuelState.ENDED))

@@ -203,6 +203,38 @@ async def test_undo_of_what_runs_asks_first(opened: Opener) -> None:
         assert controller.calls == [("undo",)]
 
 
+@pytest.mark.parametrize(("key", "call"), [("r", "restart"), ("B", "apply_best")])
+async def test_who_takes_the_device_from_a_sweep_is_asked(opened: Opener, key: str, call: str) -> None:
+    async with opened(replace(fakes.staged(), lent_to="the sweep")) as (pilot, controller):
+        await pilot.press(key)
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        await pilot.press("n")
+        await pilot.pause()
+        assert controller.calls == []
+        await pilot.press(key, "y")
+        await pilot.pause()
+        assert controller.calls == [(call,)]
+
+
+@pytest.mark.parametrize("key", ["b", "v"])
+async def test_their_own_question_comes_after_that(opened: Opener, key: str) -> None:
+    async with opened(replace(fakes.losing(), lent_to="the A/B run")) as (pilot, controller):
+        await pilot.press(key, "y")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        await pilot.press("n")
+        await pilot.pause()
+        assert controller.calls == []
+
+
+async def test_staged_changes_are_dropped_beside_a_sweep(opened: Opener) -> None:
+    async with opened(replace(fakes.staged(), lent_to="the sweep")) as (pilot, controller):
+        await pilot.press("u")
+        await pilot.pause()
+        assert controller.calls == [("undo",)]
+
+
 async def test_restart_of_what_cannot_be_launched_says_why(opened: Opener) -> None:
     base = fakes.staged()
     snapshot = replace(base, settings=replace(base.settings, problem="no draft model is set: d chooses one"))

@@ -127,6 +127,13 @@ def test_ngram_modes_show_the_lookup_instead_of_p_min() -> None:
     assert not table["draft"].used
 
 
+def test_settings_of_a_server_that_never_answered_are_unknown() -> None:
+    base = fakes.attached()
+    unseen = replace(base, settings=replace(base.settings, running=None))
+    table = {row.label: (row.old, row.new) for row in rows(unseen, joined=False)}
+    assert table["mode"] == table["length"] == ("—", "—")
+
+
 def test_speed_has_the_speedup_in_large_figures_where_there_is_room() -> None:
     wide = written(SpeedTile().lines(fakes.losing(), 40, 8))
     narrow = written(SpeedTile().lines(fakes.losing(), 18, 7))

@@ -11,7 +11,7 @@ from conftest import Opener
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from spectui.core.snapshot import ServerState, SessionMark, SharedDevice, Snapshot, StripView
+from spectui.core.snapshot import ServerState, ServerView, SessionMark, SharedDevice, Snapshot, StripView
 from spectui.core.strip import MAX_SESSIONS
 from spectui.core.verdict import Outcome
 from spectui.errors import UsageError
@@ -223,6 +223,20 @@ async def test_closing_a_session_of_ours_asks_first(opened: Opener) -> None:
         assert controller.calls == []
         await pilot.press("X")
         await pilot.pause()
+        await pilot.press("y")
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        assert controller.calls == [("close_session",)]
+
+
+async def test_closing_what_sweeps_asks_first(opened: Opener) -> None:
+    several = fakes.several()
+    down = replace(several, server=ServerView(owned=True), lent_to="the sweep")
+    async with opened(down) as (pilot, controller):
+        await pilot.press("X")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        assert controller.calls == []
         await pilot.press("y")
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()

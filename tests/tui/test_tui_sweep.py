@@ -362,6 +362,12 @@ async def test_what_is_not_kept_is_said_as_long_as_it_is_so(opened: Opener, stag
         assert "goes on where it was" not in said
 
 
+async def test_a_kept_sweep_without_a_cell_goes_on_too(opened: Opener) -> None:
+    async with opened() as (pilot, controller):
+        await entered(pilot, controller, replace(fakes.sweep(SweepStage.READY), number=3))
+        assert "space goes on where it was" in text(pilot, "#result")
+
+
 async def test_a_failure_is_on_screen(opened: Opener) -> None:
     async with opened() as (pilot, controller):
         await entered(pilot, controller, fakes.sweep(SweepStage.FAILED))

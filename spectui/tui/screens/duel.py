@@ -52,7 +52,7 @@ class DuelScreen(Screen[None]):
             yield ArmPanel("a").data_bind(DuelScreen.duel, DuelScreen.chosen)
             yield RatioPanel(id="ratio").data_bind(DuelScreen.duel)
             yield ArmPanel("b").data_bind(DuelScreen.duel, DuelScreen.chosen)
-        yield DuelVerdict(id="result").data_bind(DuelScreen.duel, DuelScreen.chosen)
+        yield DuelVerdict(id="result").data_bind(DuelScreen.snapshot, DuelScreen.duel, DuelScreen.chosen)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:

@@ -60,7 +60,7 @@ class SweepScreen(Screen[None]):
         yield SweepTabs(id="workloads").data_bind(SweepScreen.sweep, SweepScreen.front)
         with VerticalScroll(id="maps", can_focus=False):
             yield HeatMap(id="heat").data_bind(SweepScreen.sweep, SweepScreen.front, SweepScreen.every)
-        yield SweepVerdict(id="result").data_bind(SweepScreen.sweep, SweepScreen.front)
+        yield SweepVerdict(id="result").data_bind(SweepScreen.snapshot, SweepScreen.sweep, SweepScreen.front)
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:

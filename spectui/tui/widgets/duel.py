@@ -71,6 +71,10 @@ class DuelHeader(DuelPanel):
 class DuelVerdict(DuelPanel):
     """What came out or what goes on, in one sentence; warnings; and what the keys would do."""
 
+    def view(self, snapshot: Snapshot) -> object:
+        """The run, the choice, and whether the dashboard's server comes back."""
+        return self.duel, self.chosen, snapshot.settings.running is not None
+
     def watch_duel(self) -> None:
         """Colour the edge as well."""
         self.set_class(self.duel.faster is not None, "-decided")
@@ -88,7 +92,7 @@ class DuelVerdict(DuelPanel):
         lines += [(Span(line, ink),) for line in first[1:]]
         for text in duel.remarks:
             lines += [(Span(line, "text"),) for line in wrap(shown(text), width, indent="  ")]
-        after = wrap(_next(duel, self.chosen), width)
+        after = wrap(_next(duel, self.chosen, own=snapshot.settings.running is not None), width)
         room = max(1, height - len(after))
         body = lines[:room]
         return [*body, *[()] * (room - len(body)), *((Span(line, "label"),) for line in after)][:height]
@@ -117,9 +121,10 @@ def _said(duel: DuelView) -> str:
     return shown(duel.note) or "Both arms get the same prompts and seeds in turns, A B B A."
 
 
-def _next(duel: DuelView, chosen: str) -> str:
+def _next(duel: DuelView, chosen: str, *, own: bool) -> str:
+    """own: whether the dashboard's server runs, or did when the run took its device."""
     if duel.busy:
-        return "space stops it; the dashboard's server comes back afterwards"
+        return "space stops it" + ("; the dashboard's server comes back afterwards" if own else "")
     arm = chosen or duel.faster
     if duel.state is not DuelState.READY and arm:
         again = "" if chosen else ", the faster arm"
@@ -130,4 +135,5 @@ def _next(duel: DuelView, chosen: str) -> str:
     asked = f"; it sends to {' and '.join(foreign)}" if foreign else ""
     if duel.a.profile.attached:
         return f"space starts: the dashboard's traffic stops meanwhile{asked}"
-    return f"space starts: the dashboard's server stops first and comes back afterwards{asked}"
+    back = ": the dashboard's server stops first and comes back afterwards" if own else ""
+    return f"space starts{back}{asked}"

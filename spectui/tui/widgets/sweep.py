@@ -146,6 +146,10 @@ class SweepTabs(SweepPanel):
 class SweepVerdict(SweepPanel):
     """What is recommended for the workload in front or what goes on, in a sentence; and what the keys would do."""
 
+    def view(self, snapshot: Snapshot) -> object:
+        """The sweep, which workload is in front, and whether the dashboard's server comes back."""
+        return self.sweep, self.front, snapshot.settings.running is not None
+
     def watch_sweep(self) -> None:
         """Colour the edge as well."""
         self.set_class(self.sweep.finished, "-decided")
@@ -169,7 +173,7 @@ class SweepVerdict(SweepPanel):
         lines += [(Span(line, "warn"),) for line in wrap(shown(sweep.unkept), width)] if sweep.unkept else []
         for text in said[1:]:
             lines += [(Span(line, "text"),) for line in wrap(text, width, indent="  ")]
-        after = wrap(_next(sweep, self.front), width)
+        after = wrap(_next(sweep, self.front, own=snapshot.settings.running is not None), width)
         room = max(1, height - len(after))
         body = lines[:room]
         return [*body, *[()] * (room - len(body)), *((Span(line, "label"),) for line in after)][:height]
@@ -228,12 +232,14 @@ def _said(sweep: SweepView, front: int) -> tuple[str, ...]:
     return (_IDLE if sweep.plan is not None else "",)
 
 
-def _next(sweep: SweepView, front: int) -> str:
+def _next(sweep: SweepView, front: int, *, own: bool) -> str:
+    """own: whether the dashboard's server runs, or did when the sweep took its device."""
     if sweep.busy:
         held = sweep.stage in {SweepStage.PAUSED, SweepStage.PAUSING}
         what = "space goes on" if held else "space pauses"
         stops = "s stops" if sweep.unkept and sweep.number is None else "s stops and keeps what is known"
-        return f"{what}, {stops}; the dashboard's server comes back afterwards"
+        back = "; the dashboard's server comes back afterwards" if own else ""
+        return f"{what}, {stops}{back}"
     if sweep.finished and sweep.number is not None:
         best = sweep.maps[front].best if front < len(sweep.maps) else None
         apply = "enter restarts with it; " if best is not None and not sweep.command else ""
@@ -243,6 +249,5 @@ def _next(sweep: SweepView, front: int) -> str:
         return f"use: {shown(sweep.command)}"
     if sweep.plan is None:
         return ""
-    begun = sweep.stage is SweepStage.STOPPED and sweep.number is not None
-    starts = "goes on where it was" if begun else "starts"
-    return f"space {starts}: the dashboard's server stops first and comes back afterwards"
+    starts = "space goes on where it was" if sweep.number is not None else "space starts"
+    return f"{starts}: the dashboard's server stops first and comes back afterwards" if own else starts
