@@ -71,9 +71,7 @@ def history(ctx: click.Context, /, *, as_json: bool, **wanted: Any) -> None:
 
         runs = _runs(wanted)
         others = not runs and bool(_store().runs(RunFilter(limit=1)))
-        print_result(
-            {"runs": runs}, as_json=as_json, table=lambda data: history_table(data, others=others)
-        )
+        print_result({"runs": runs}, as_json=as_json, table=lambda data: history_table(data, others=others))
     elif as_json or any(value is not None for value in wanted.values()):
         raise UsageError(f"options of history {ctx.invoked_subcommand} come after its name")
 

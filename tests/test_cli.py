@@ -540,6 +540,7 @@ def test_closed_streams_are_answered_like_any_other(
     ],
 )
 def test_a_binary_that_takes_long_to_answer_is_named(
+    *,
     run: Runner,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -103,6 +103,7 @@ def test_a_sweep_that_another_program_runs_is_not_gone_on_with(capsys: pytest.Ca
 
 @pytest.mark.parametrize("only_plan", [(), ("--plan",)], ids=["start", "plan"])
 def test_models_that_cannot_be_swept_are_refused_before_a_plan_and_a_start(
+    *,
     only_plan: tuple[str, ...],
     quick_pair: DemoPair,
     mismatched_draft: Path,
@@ -124,9 +125,7 @@ def test_models_that_cannot_be_swept_are_refused_before_a_plan_and_a_start(
     ):
         profile = pair_profile(quick_pair.target, draft, server_binary)
         path = tmp_path / "own.toml"
-        save(
-            profile.with_server(model=None if target is None else str(target)), path, Folders.default()
-        )
+        save(profile.with_server(model=None if target is None else str(target)), path, Folders.default())
         assert expected in failed(capsys, "sweep", str(path), *more, *only_plan)
 
 
@@ -168,6 +167,7 @@ def test_a_setting_that_fails_costs_no_other_and_ends_with_1(
     ],
 )
 def test_an_interrupted_sweep_says_how_it_goes_on(
+    *,
     fresh: tuple[str, ...],
     expected: str,
     server_binary: Path,
@@ -189,7 +189,7 @@ def test_an_interrupted_sweep_says_how_it_goes_on(
         main(["sweep", str(path), *fresh])
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (130, "")
-    assert err.splitlines()[-1] == expected
+    assert expected in err.splitlines()
     assert [kept.state for kept in ResultStore.default(Folders.default()).sweeps()] == ["stopped"]
 
 

@@ -246,7 +246,7 @@ async def test_a_click_on_a_workload_brings_it_to_the_front(opened: Opener) -> N
         at = text(pilot, "#workloads").index("prose")
         await pilot.click("#workloads", offset=(at + 2, 0))
         await pilot.pause()
-        assert "prose: leave speculation off" in text(pilot, "#result")
+        assert "prose: speculation off" in text(pilot, "#result")
 
 
 @pytest.mark.parametrize("key", ["enter", "B"])
