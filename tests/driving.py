@@ -78,6 +78,15 @@ async def dashboard(profile_file: Path) -> AsyncIterator[Driven]:
         yield driven
 
 
-def servers() -> list[psutil.Process]:
-    """Servers of this process."""
-    return [child for child in psutil.Process().children() if "llama-server" in child.name()]
+def servers(parent: psutil.Process | None = None) -> list[psutil.Process]:
+    """Servers with a model of a process, else of this one."""
+    return [child for child in (parent or psutil.Process()).children() if _serves(child)]
+
+
+def _serves(process: psutil.Process) -> bool:
+    """A server that is only asked for its options ends at any moment."""
+    try:
+        argv = process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+    return "-m" in argv and "llama-server" in argv[0]

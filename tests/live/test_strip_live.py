@@ -111,15 +111,6 @@ async def test_a_server_that_is_killed_leaves_the_other_and_quitting_ends_both(
     assert servers() == []
 
 
-def serves(process: psutil.Process) -> bool:
-    """Whether it is a llama-server with a model; one that is only asked for its options ends at any moment."""
-    try:
-        argv = process.cmdline()
-    except psutil.NoSuchProcess:
-        return False
-    return "-m" in argv and "llama-server" in argv[0]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_both_servers(profile_files: list[Path], number: signal.Signals) -> None:
     child, terminal = pty.fork()
@@ -130,7 +121,7 @@ def test_a_signal_ends_both_servers(profile_files: list[Path], number: signal.Si
     started: list[psutil.Process] = []
     while len(started) < 2:
         os.read(terminal, 65536)
-        started = [p for p in app.children() if serves(p)]
+        started = servers(app)
     os.kill(child, number)
     with suppress(OSError):  # the end of the terminal's last user
         while os.read(terminal, 65536):
