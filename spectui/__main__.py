@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-_INTERRUPTED = 130
+from spectui.errors import INTERRUPTED
 
 
 def main() -> NoReturn:
@@ -13,7 +13,7 @@ def main() -> NoReturn:
     try:
         from spectui.cli import main as run  # noqa: PLC0415
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     run()
 
 

@@ -16,7 +16,7 @@ import click
 
 from spectui import __version__
 from spectui.core.secrets import KEY_VARIABLE, api_key_of, key_variable_of
-from spectui.errors import SpectuiError, UsageError
+from spectui.errors import INTERRUPTED, SpectuiError, UsageError
 from spectui.experiments import ab, concurrency
 from spectui.history_commands import history
 from spectui.options import (
@@ -44,7 +44,6 @@ from spectui.sweep_commands import export, sweep
 if TYPE_CHECKING:
     from spectui.core.profile import TuningProfile
 
-_INTERRUPTED: Final = 130
 
 _SPEED: Final = Real(1e-3, 1e7)
 _TOKENS: Final = click.IntRange(0, 10**12)
@@ -276,7 +275,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except SpectuiError as error:
         fail(error, status=2)
     except (KeyboardInterrupt, click.Abort):
-        status = _INTERRUPTED
+        status = INTERRUPTED
     except BrokenPipeError as error:
         unwritten(error)
     except OSError as error:

@@ -23,6 +23,11 @@ The command line prints one line of these and exits 2; the dashboard shows them 
 
 from __future__ import annotations
 
+from typing import Final
+
+INTERRUPTED: Final = 130
+"""Exit status of what Ctrl-C or another signal ended."""
+
 
 class SpectuiError(Exception):
     """Base of all; `str()` is one line that says what happened, to what, and what to do next."""

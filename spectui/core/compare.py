@@ -28,6 +28,8 @@ _CLEAR_OF_LIVES: Final = 1.25
 
 _POWER: Final = 0.8
 """Chance of seeing that difference where it is real (Cohen 1988, the usual 80 %)."""
+_DETECTION: Final = NormalDist().inv_cdf(0.5 + LEVEL / 2) + NormalDist().inv_cdf(_POWER)
+"""z + z_power: a difference of so many standard errors shows with that chance."""
 
 MIN_BLOCKS: Final = 4
 """Nor with fewer blocks: what the pairs of a block share could not be told from a difference of the arms."""
@@ -44,10 +46,6 @@ _LARGEST: Final = 690.0
 """Bound of a logarithm, so that absurd timings of a server overflow nothing."""
 _DRIFT_ERROR: Final = 0.01
 """Error of each of the three drift checks; at 5 % one run in seven would show a drift that is none."""
-
-
-_DETECTION: Final = NormalDist().inv_cdf(0.5 + LEVEL / 2) + NormalDist().inv_cdf(_POWER)
-"""z + z_power: a difference of so many standard errors shows with that chance."""
 
 
 class Winner(StrEnum):
@@ -138,6 +136,8 @@ class Comparison:
     """Pairs beyond these that would show a difference of `decides` with a power of 80 %."""
     decides: float = DECIDED
     """As a share."""
+    own_half_width: float | None = None
+    """As `half_width`, of what more pairs make narrower only."""
     by_block: bool = False
     """Whether noise that neighbours share made the interval wider than single pairs say."""
     drift: Drift = Drift()
@@ -213,7 +213,8 @@ def _compared(strata: Sequence[Sequence[Pair]], *, error: float, between: float)
         return Comparison(pairs=number, ratio=_exp(math.fsum(means) / len(means)))
     units = [_units(v, error) for v in values]
     middle, spread = _moments(units)
-    half = math.hypot(spread * _critical(units, error), between * NormalDist().inv_cdf(1 - error / 2))
+    own = spread * _critical(units, error)
+    half = math.hypot(own, between * NormalDist().inv_cdf(1 - error / 2))
     decides = _decides(between)
     return Comparison(
         pairs=number,
@@ -222,6 +223,7 @@ def _compared(strata: Sequence[Sequence[Pair]], *, error: float, between: float)
         high=_exp(middle + half),
         further_pairs=_further(number, spread, between, decides),
         decides=decides,
+        own_half_width=_exp(own) - 1,
         by_block=any(len(u) < len(v) for u, v in zip(units, values, strict=True)),
     )
 

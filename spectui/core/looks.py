@@ -79,16 +79,16 @@ class Looks:
         left = self._error - self._spent
         if number >= self._planned:
             last = last or Reason.PAIRS
-        if last is not None:
-            return Ended(compare(pairs, error=left, between=self._between), last, left)
-        if number < self._next:
+        if last is None and number < self._next:
             return None
-        whole = compare(pairs, error=left)
-        if whole.half_width is None:
+        whole = compare(pairs, error=left, between=self._between)
+        if last is not None:
+            return Ended(whole, last, left)
+        if whole.own_half_width is None:
             return None
         self._next = max(number + 1, round(number * _GROWTH))
-        if whole.half_width <= self._narrow:
-            return Ended(compare(pairs, error=left, between=self._between), Reason.NARROW, left)
+        if whole.own_half_width <= self._narrow:
+            return Ended(whole, Reason.NARROW, left)
         spend = self._error * (number / self._planned) ** _SPENDING - self._spent
         if spend < FINEST:
             return None

@@ -230,6 +230,11 @@ def restart_changes(running: TuningProfile, staged: TuningProfile) -> tuple[str,
     return tuple(changes)
 
 
+def used_draft(speculation: SpeculationSettings) -> str | None:
+    """File of the draft model that the mode drafts with; None where it drafts without, or none is named."""
+    return speculation.draft_model if needs_draft_model(speculation.mode) else None
+
+
 def asks_for_gpu(profile: TuningProfile) -> bool:
     """Whether layers of target or draft are told to go to a GPU, rather than left to the server to place."""
     server, speculation = profile.server, profile.speculation

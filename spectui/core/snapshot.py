@@ -154,6 +154,11 @@ class SettingsView:
     can_undo: bool = False
     profile_name: str | None = None
 
+    @property
+    def unreached(self) -> bool:
+        """Whether it is about somebody else's server that never answered: what it runs with is not known."""
+        return self.staged.attached and self.running is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionRow:

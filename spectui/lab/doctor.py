@@ -16,7 +16,7 @@ from typing import Any, Final
 from spectui.core.findings import Failure, Finding, Group, launch_finding
 from spectui.core.passes import is_two_pass_build
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile, asks_for_gpu, is_ngram, needs_draft_model
+from spectui.core.profile import OFF, TuningProfile, asks_for_gpu, is_ngram, needs_draft_model, used_draft
 from spectui.core.secrets import redacted
 from spectui.core.segment import draft_length_of
 from spectui.core.snapshot import BetView
@@ -28,7 +28,7 @@ from spectui.lab.findings import finding_lines, finding_to_json
 from spectui.lab.judging import verdict_of
 from spectui.lab.launcher import HOST, Launcher, missing_models, names_devices, unknown_devices
 from spectui.lab.machine import MachineMonitor
-from spectui.lab.modelcheck import PAIRED_MODE, file_of, read_pair, too_large
+from spectui.lab.modelcheck import PAIRED_MODE, file_of, read_models, read_pair, too_large
 from spectui.lab.server import AttachedServer, failure_of
 from spectui.lab.workloads import load_workload
 from spectui.llama.argv import assemble, child_environment, unnamed_draft, unnamed_target
@@ -176,8 +176,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
     findings += _taken_port(profile)
     findings += _unusable_prompts(profile)
     speculation = profile.speculation
-    draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
-    seen = await read_pair(file_of(profile.server.model), file_of(draft), speculation.mode, around.cache)
+    seen = await read_models(profile, around.cache)
     findings += seen.findings
     if seen.size_gib:
         findings += too_large(seen.size_gib, await around.machine.sample(), devices or ())
@@ -185,7 +184,7 @@ async def _before_launch(profile: TuningProfile, around: Surroundings) -> Diagno
         binary=plain_line(str(binary), _LONGEST) if binary is not None else None,
         build=caps.version.label if caps is not None else None,
         model=_name(profile.server.model),
-        draft=_name(draft),
+        draft=_name(used_draft(speculation)),
         mode=speculation.mode,
         draft_length=draft_length_of(profile),
         command_checked=caps is not None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from spectui.core.profile import TuningProfile, needs_draft_model
+from spectui.core.profile import TuningProfile, used_draft
 from spectui.errors import LaunchError
 from spectui.llama.argv import build_argv, child_environment, command_line
 from spectui.llama.binary import BinaryProbe, Device, find_binary, list_devices
@@ -127,7 +127,5 @@ def unknown_devices(profile: TuningProfile, offered: Sequence[Device]) -> tuple[
 
 def missing_models(profile: TuningProfile) -> tuple[tuple[str, str], ...]:
     """Role (target or draft) and path of each model that the profile names, needs and that is not there."""
-    speculation = profile.speculation
-    draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
-    named = (("target", profile.server.model), ("draft", draft))
+    named = (("target", profile.server.model), ("draft", used_draft(profile.speculation)))
     return tuple((role, path) for role, path in named if path is not None and not Path(path).is_file())

@@ -21,6 +21,11 @@ class LendingSession(Session):
     _loan: asyncio.Task[None] | None = None
 
     @property
+    def aside(self) -> str:
+        """Why its own server or traffic is down, in a sentence; empty while nobody has the device."""
+        return f"{self.lent_to} has the device; this server comes back after it" if self.lent_to else ""
+
+    @property
     def unsettled(self) -> bool:
         """Whether a command is at work or a server loads: what would have to come back does not run yet."""
         starting = {ServerState.STARTING, ServerState.LOADING}
@@ -39,18 +44,18 @@ class LendingSession(Session):
 
         to: who has the device meanwhile. Returns what ends when all of that has. Raises UsageError once closed.
         """
-        loan = self._operations.urgent(lambda: self._lend(work, to))
+        loan = self._operations.urgent(lambda: self._lend(work))
         self._loan, self.lent_to = loan, to
         # One that is cancelled before it begins has nothing else to say that it is over.
         loan.add_done_callback(self._return)
         return loan
 
-    async def _lend(self, work: Work, to: str) -> None:
+    async def _lend(self, work: Work) -> None:
         loan, running = self._loan, self.staging.running
         own = running is not None and not running.attached
         try:
             await (self._stop_server() if own else self._stop_traffic())
-            self.note = f"{to} has the device; this server comes back after it"
+            self.note = self.aside
             await work()
         finally:
             self.note = ""

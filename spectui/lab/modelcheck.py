@@ -12,7 +12,7 @@ from typing import Final
 
 from spectui.core.findings import Failure, Finding, launch_finding
 from spectui.core.plain import plain_line
-from spectui.core.profile import TuningProfile, needs_draft_model
+from spectui.core.profile import TuningProfile, used_draft
 from spectui.core.snapshot import MachineView
 from spectui.errors import LaunchError
 from spectui.llama.binary import Device
@@ -63,12 +63,16 @@ async def require_models(profile: TuningProfile, cache: Path | None) -> None:
 
     What llama.cpp's library here is too old for is let through as well: the server may be newer.
     """
-    speculation = profile.speculation
-    draft = speculation.draft_model if needs_draft_model(speculation.mode) else None
-    pair = await read_pair(file_of(profile.server.model), file_of(draft), speculation.mode, cache)
-    for finding in pair.findings:
+    for finding in (await read_models(profile, cache)).findings:
         if finding.code not in _UNSURE:
             raise LaunchError(f"{finding.message}: {finding.advice}", code=finding.code)
+
+
+async def read_models(profile: TuningProfile, cache: Path | None) -> Pair:
+    """Read those files of a profile that its mode uses and that are there."""
+    speculation = profile.speculation
+    target, draft = file_of(profile.server.model), file_of(used_draft(speculation))
+    return await read_pair(target, draft, speculation.mode, cache)
 
 
 async def read_pair(target: Path | None, draft: Path | None, mode: str, cache: Path | None) -> Pair:

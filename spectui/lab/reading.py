@@ -105,15 +105,13 @@ class SnapshotReader:
         server = session.server
         port = server.plan.port if isinstance(server, LaunchedServer) else port_of(staging.staged.server.url)
         preview = self._preview.follow(staging.staged, port)
-        unseen = staging.staged.attached and staging.running is None
         coming = self._starting and server is not None and server.profile == staging.staged
-        return SettingsView(
+        view = SettingsView(
             running=staging.staged if coming else staging.running,
             staged=staging.staged,
             changes=() if coming else staging.changes,
             command=preview.command,
-            # What an attached server would be started with is not known before it answered.
-            problem="" if unseen else preview.problem,
+            problem=preview.problem,
             modes=preview.modes,
             environment=preview.environment,
             workloads=(*builtin_names(), OWN) if staging.staged.traffic.prompts else builtin_names(),
@@ -122,6 +120,8 @@ class SnapshotReader:
             can_undo=staging.can_undo,
             profile_name=self.profile_name,
         )
+        # Nor is it known what such a server would be started with.
+        return replace(view, problem="") if view.unreached else view
 
     @property
     def _starting(self) -> bool:
@@ -130,8 +130,8 @@ class SnapshotReader:
 
     def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
         session = self._session
-        if session.server is None and session.lent_to:
-            return Verdict(headline=f"{session.lent_to} has the device; this server comes back after it")
+        if session.server is None and session.aside:
+            return Verdict(headline=session.aside)
         if session.server is None and not session.troubles.failures:
             return Verdict(headline="no server yet: it is being looked at")
         if self._starting and not session.troubles.failures:

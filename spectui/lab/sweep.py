@@ -15,18 +15,18 @@ from random import Random
 from statistics import fmean
 
 from spectui.core.plain import counted, plain_line
-from spectui.core.segment import DraftTiming, SpeedEstimate, drafting_since
-from spectui.core.snapshot import BetView, Estimate
+from spectui.core.segment import Segment, SpeedEstimate
+from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
 from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
 from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
-from spectui.lab.collect import Collector
-from spectui.lab.judging import curve_of, with_costs
+from spectui.lab.judging import curve_of
 from spectui.lab.launcher import Launcher
+from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
-from spectui.lab.recording import Recorder, summary_of
+from spectui.lab.recording import Recorder
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import Found, Measured, SweepOrder
 from spectui.lab.sweepkeeping import SweepKeeper
@@ -34,7 +34,7 @@ from spectui.lab.sweeporder import first_prompt, require_sweepable
 from spectui.lab.sweepreport import going_on, name_of
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
-from spectui.store.records import RunSummary, SweepState
+from spectui.store.records import SweepState
 from spectui.store.results import ResultStore
 
 
@@ -213,49 +213,39 @@ class Sweeper:
         profile = server.plan.profile.with_sampling(temperature=condition.temperature)
         profile = profile.with_traffic(workload=condition.workload, warmup=max(WARMUP, slots))
         workload = load_workload(profile.traffic)
-        before = server.drafting
-
-        def reading() -> BetView:
-            return self._bet(task.cell, collector, drafting_since(before, server.drafting))
-
-        def summary() -> RunSummary:
-            return summary_of(reading(), collector.segment.speed())
-
-        collector = Collector(profile, rereads=server.rereads, on_request=lambda _count: record.update())
         start = first_prompt(self._order, condition, profile.traffic)
         prompts = PromptOrder(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
         # Slots that wait for company say nothing about a full house.
         known = self._found.plain(condition) if task.cell.setting == PLAIN else None
         requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
-        async with self._recorder.recorded(server, profile, summary, source="sweep") as record:
-            await collector.send(server, prompts, requests=requests)
-        speed = collector.segment.speed()
+        run = MeasuredRun(server, profile, plain=self._against(task.cell), on_request=lambda _count: None)
+        await run.send(prompts, requests=requests, recorder=self._recorder, source="sweep")
+        speed = run.segment.speed()
         if speed is None and task.cell.setting == PLAIN:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         if speed is None:
             measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
         elif task.cell.setting == PLAIN:
-            waited = collector.segment.bet().time_to_first_token_ms
+            waited = run.segment.bet().time_to_first_token_ms
             measured = _plain(task, speed, known, probed, first_token_ms=waited)
             key = baseline.key_for(replace(server.plan, profile=profile), workload)
-            self._remember(key, measured, collector)
+            self._remember(key, measured, run.segment)
         else:
-            measured = replace(self._read(reading(), task.cell, collector), requests=requests)
+            measured = replace(self._read(run, task.cell), requests=requests)
         await self._take(task.cell, measured)
 
-    def _bet(self, cell: Cell, collector: Collector, drafting: DraftTiming | None) -> BetView:
-        """What a cell yielded so far, against its baseline."""
+    def _against(self, cell: Cell) -> Plain | None:
+        """What a cell is measured against: what is known of its baseline by now; None for the baseline itself."""
         plain = self._found.plain(cell.condition) if cell.setting != PLAIN else None
-        bet = collector.segment.bet(
-            baseline=plain.speed if plain else None,
-            baseline_source=_source_of(plain),
-            drafting=drafting,
-        )
-        return with_costs(bet, plain.v if plain else {}, plain.v_error if plain else {})
+        if plain is None or plain.speed is None:
+            return None
+        # A run is kept with the baseline of its time, and the report counts both.
+        source = "the sweep's first baseline" if plain.drift is None else "both baselines of the sweep"
+        return Plain(plain.speed, source, plain.v, plain.v_error)
 
-    def _read(self, bet: BetView, cell: Cell, collector: Collector) -> Measured:
+    def _read(self, run: MeasuredRun, cell: Cell) -> Measured:
         """What a cell yielded, with what it predicts for other lengths."""
-        plain, segment = self._found.plain(cell.condition), collector.segment
+        plain, bet, segment = self._found.plain(cell.condition), run.bet(), run.segment
         v = plain.v if plain else {}
         rng = Random(1)  # noqa: S311  reproducible, no secret
         curve = curve_of(segment, bet, v, rng, self._order.grid.ks)
@@ -271,12 +261,12 @@ class Sweeper:
             predicted={p.draft_length: Estimate(value=p.speedup, low=p.low, high=p.high) for p in curve},
         )
 
-    def _remember(self, key: BaselineKey, measured: Measured, collector: Collector) -> None:
+    def _remember(self, key: BaselineKey, measured: Measured, segment: Segment) -> None:
         if measured.speed is None:
             return
         plain = Plain(measured.speed, "measured", measured.v, measured.v_error)
         try:
-            baseline.remember(self._baselines, key, plain, collector.segment)
+            baseline.remember(self._baselines, key, plain, segment)
         except SpectuiError as error:
             self._progress(str(error))
 
@@ -343,13 +333,6 @@ def _plain(
         v=probed.v,
         v_error=probed.error,
     )
-
-
-def _source_of(plain: Measured | None) -> str:
-    """Which baseline it is: a run is kept with that of its time, and the report counts both."""
-    if plain is None:
-        return ""
-    return "the sweep's first baseline" if plain.drift is None else "both baselines of the sweep"
 
 
 def _said(measured: Measured, ratio: Estimate | None) -> str:

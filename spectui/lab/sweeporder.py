@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TrafficSettings, TuningProfile, needs_draft_model
+from spectui.core.profile import OFF, TrafficSettings, TuningProfile, needs_draft_model, used_draft
 from spectui.core.sweepplan import PLAIN, Condition, Grid, Pace
 from spectui.errors import UsageError
 from spectui.lab.launcher import Launcher
@@ -38,7 +38,9 @@ async def require_sweepable(order: SweepOrder, launcher: Launcher, cache: Path |
         )
     kinds = [row[0] for row in grid.fixed] + [family.settings[0] for family in grid.free]
     plans = [await launcher.plan(setting.applied_to(order.profile)) for setting in (PLAIN, *kinds)]
-    for profile in (plan.profile for plan in plans[1:]):
+    speculating = [plan.profile for plan in plans[1:]]
+    # Rows and families of one mode differ in numbers only.
+    for profile in {(p.speculation.mode, used_draft(p.speculation)): p for p in speculating}.values():
         await require_models(profile, cache)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
-from spectui.core.profile import TuningProfile, needs_draft_model
+from spectui.core.profile import TuningProfile, used_draft
 from spectui.core.runlist import RunSource
 from spectui.core.secrets import redacted, without_secrets
 from spectui.core.snapshot import Costs, Estimate
@@ -76,8 +76,7 @@ class RunConditions:
     @property
     def draft_path(self) -> str | None:
         """File of the draft, where the mode uses one."""
-        speculation = self.profile.speculation
-        return speculation.draft_model if needs_draft_model(speculation.mode) else None
+        return used_draft(self.profile.speculation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.actions import parse
@@ -19,7 +19,7 @@ from textual.worker import Worker, WorkerState
 
 from spectui.core.duel import DuelView
 from spectui.core.snapshot import DraftOption, Snapshot
-from spectui.errors import SpectuiError
+from spectui.errors import INTERRUPTED, SpectuiError
 from spectui.tui.controller import Controller
 from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, GENERAL, HISTORY, SWEEP
 from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady, SweepReady
@@ -33,8 +33,6 @@ from spectui.tui.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
     from spectui.core.sweepview import SweepView
-
-_INTERRUPTED: Final = 130
 
 
 class SpectuiApp(App[None]):
@@ -150,7 +148,7 @@ class SpectuiApp(App[None]):
 
     async def action_interrupt(self) -> None:
         """Leave as `q` does, so that server and terminal are left in order; the status tells it apart."""
-        self._status = _INTERRUPTED
+        self._status = INTERRUPTED
         await self.action_quit()
 
     def _told_to_end(self) -> None:

@@ -12,7 +12,7 @@ from spectui.core.duel import DuelState, DuelView
 from spectui.core.plain import counted
 from spectui.core.snapshot import Snapshot
 from spectui.tui.text import short, shown, wrap
-from spectui.tui.widgets.header import with_server
+from spectui.tui.widgets.header import server_returns, with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 _BADGES: Final = {
@@ -92,7 +92,7 @@ class DuelVerdict(DuelPanel):
         lines += [(Span(line, ink),) for line in first[1:]]
         for text in duel.remarks:
             lines += [(Span(line, "text"),) for line in wrap(shown(text), width, indent="  ")]
-        after = wrap(_next(duel, self.chosen, own=snapshot.settings.running is not None), width)
+        after = wrap(_next(duel, self.chosen, server_returns(snapshot, busy=duel.busy)), width)
         room = max(1, height - len(after))
         body = lines[:room]
         return [*body, *[()] * (room - len(body)), *((Span(line, "label"),) for line in after)][:height]
@@ -121,10 +121,10 @@ def _said(duel: DuelView) -> str:
     return shown(duel.note) or "Both arms get the same prompts and seeds in turns, A B B A."
 
 
-def _next(duel: DuelView, chosen: str, *, own: bool) -> str:
-    """own: whether the dashboard's server runs, or did when the run took its device."""
+def _next(duel: DuelView, chosen: str, returns: str) -> str:
+    """returns: as `server_returns` has it."""
     if duel.busy:
-        return "space stops it" + ("; the dashboard's server comes back afterwards" if own else "")
+        return f"space stops it{returns}"
     arm = chosen or duel.faster
     if duel.state is not DuelState.READY and arm:
         again = "" if chosen else ", the faster arm"
@@ -135,5 +135,4 @@ def _next(duel: DuelView, chosen: str, *, own: bool) -> str:
     asked = f"; it sends to {' and '.join(foreign)}" if foreign else ""
     if duel.a.profile.attached:
         return f"space starts: the dashboard's traffic stops meanwhile{asked}"
-    back = ": the dashboard's server stops first and comes back afterwards" if own else ""
-    return f"space starts{back}{asked}"
+    return f"space starts{returns}{asked}"

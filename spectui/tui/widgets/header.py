@@ -125,6 +125,15 @@ def _length(pieces: list[tuple[int, list[Span]]], gap: int) -> int:
     return sum(cell_len(span.text) for _, piece in pieces for span in piece) + gap * (len(pieces) - 1)
 
 
+def server_returns(snapshot: Snapshot, *, busy: bool) -> str:
+    """What becomes of the dashboard's server, to follow what starts or stops a borrower; empty where none runs."""
+    if snapshot.settings.running is None:
+        return ""
+    if busy:
+        return "; the dashboard's server comes back afterwards"
+    return ": the dashboard's server stops first and comes back afterwards"
+
+
 def with_server(spans: Sequence[Span], state: ServerState, *, busy: bool, width: int) -> Line:
     """The line of a screen that borrows the device, and at its right end how the dashboard's own server is.
 

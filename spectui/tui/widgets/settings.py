@@ -49,14 +49,14 @@ def rows(snapshot: Snapshot, *, joined: bool) -> list[Row]:
     new, old = staged.speculation, running.speculation
     ngram = is_ngram(new.mode)
     on = _traffic(snapshot.traffic)
-    # A server that was never reached has no settings yet, only what a profile says of it by default.
-    unseen = staged.attached and snapshot.settings.running is None
-    known, vary = snapshot.settings.drafting_known and not unseen, snapshot.settings.drafts_vary
+    unreached = snapshot.settings.unreached
+    known, vary = snapshot.settings.drafting_known and not unreached, snapshot.settings.drafts_vary
     several = f"{staged.traffic.concurrency} at once"
     table = [
         Row(
             "mode",
-            *((UNKNOWN,) * 2 if unseen else (shown(old.mode), shown(new.mode))),
+            UNKNOWN if unreached else shown(old.mode),
+            UNKNOWN if unreached else shown(new.mode),
             (("n", "screen.mode"),),
         ),
         Row("draft", _draft(running), _draft(staged), (("d", "screen.draft"),), needs_draft_model(new.mode)),

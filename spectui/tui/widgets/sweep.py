@@ -12,7 +12,7 @@ from spectui.core.plain import counted
 from spectui.core.snapshot import Snapshot
 from spectui.core.sweepview import SweepStage, SweepView, export_command
 from spectui.tui.text import model_name, short, shown, speed, times, wrap
-from spectui.tui.widgets.header import with_server
+from spectui.tui.widgets.header import server_returns, with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class SweepVerdict(SweepPanel):
         lines += [(Span(line, "warn"),) for line in wrap(shown(sweep.unkept), width)] if sweep.unkept else []
         for text in said[1:]:
             lines += [(Span(line, "text"),) for line in wrap(text, width, indent="  ")]
-        after = wrap(_next(sweep, self.front, own=snapshot.settings.running is not None), width)
+        after = wrap(_next(sweep, self.front, server_returns(snapshot, busy=sweep.busy)), width)
         room = max(1, height - len(after))
         body = lines[:room]
         return [*body, *[()] * (room - len(body)), *((Span(line, "label"),) for line in after)][:height]
@@ -232,14 +232,13 @@ def _said(sweep: SweepView, front: int) -> tuple[str, ...]:
     return (_IDLE if sweep.plan is not None else "",)
 
 
-def _next(sweep: SweepView, front: int, *, own: bool) -> str:
-    """own: whether the dashboard's server runs, or did when the sweep took its device."""
+def _next(sweep: SweepView, front: int, returns: str) -> str:
+    """returns: as `server_returns` has it."""
     if sweep.busy:
         held = sweep.stage in {SweepStage.PAUSED, SweepStage.PAUSING}
         what = "space goes on" if held else "space pauses"
         stops = "s stops" if sweep.unkept and sweep.number is None else "s stops and keeps what is known"
-        back = "; the dashboard's server comes back afterwards" if own else ""
-        return f"{what}, {stops}{back}"
+        return f"{what}, {stops}{returns}"
     if sweep.finished and sweep.number is not None:
         best = sweep.maps[front].best if front < len(sweep.maps) else None
         apply = "enter restarts with it; " if best is not None and not sweep.command else ""
@@ -249,5 +248,4 @@ def _next(sweep: SweepView, front: int, *, own: bool) -> str:
         return f"use: {shown(sweep.command)}"
     if sweep.plan is None:
         return ""
-    starts = "space goes on where it was" if sweep.number is not None else "space starts"
-    return f"{starts}: the dashboard's server stops first and comes back afterwards" if own else starts
+    return f"space {'goes on where it was' if sweep.number is not None else 'starts'}{returns}"
