@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import DEMO_TEST_BLOCKS
+from sweep_play import PlayedSweeps, played_sweeps
 
 from spectui.lab.demo import DemoPair, build_pair, source_file
 from spectui.llama.modelfiles import SourceModel
@@ -81,6 +82,12 @@ def _few_blocks(cache: Path, blocks: tuple[int, ...]) -> Path:
         SourceModel(source_file()).write(unfinished, order, name=path.stem, on_bytes=lambda _size: None)
         unfinished.replace(path)
     return path
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
+    """Every sweep's servers, played by the test."""
+    return played_sweeps(monkeypatch)
 
 
 @pytest.fixture(scope="session")

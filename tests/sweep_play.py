@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
 
-from spectui.core.profile import TuningProfile
+from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell
@@ -20,6 +21,8 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.probe import ProbeResult
 from spectui.lab.sweep import Sweeper
 from spectui.lab.sweepfiles import Measured
+from spectui.store.baselines import BaselineStore
+from spectui.store.results import ResultStore
 
 Answer: TypeAlias = Callable[[Task], Awaitable[Measured]]
 
@@ -33,6 +36,19 @@ def ran(value: float, *, requests: int = 10, **more: Any) -> Measured:
 async def half_as_fast_again(task: Task) -> Measured:
     """Every setting, over the baseline."""
     return ran(1.0 if task.cell.setting == PLAIN else 1.5, requests=task.requests)
+
+
+class SweepDesk:
+    """A profile of files that are not there, and the stores of its sweeps."""
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self.profile = TuningProfile(
+            server=ServerSettings(binary=str(binary), model="/m/t.gguf"),
+            speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/d.gguf"),
+        )
+        self.launcher = Launcher()
+        self.results = ResultStore(folder / "results.sqlite3")
+        self.baselines = BaselineStore(folder / "baselines.json")
 
 
 class PlayedSweeps:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from scripted_server import Request, Script, ScriptedServer
+from unlaunched import CAPS, plan_for
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
@@ -22,11 +23,9 @@ from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import AttachedServer
 from spectui.lab.workloads import Prompt, Workload, load_builtin
 from spectui.llama.argv import build_argv
-from spectui.llama.capabilities import parse_help
 from spectui.llama.wire import SlotInfo
 from spectui.store.baselines import BaselineStore
 
-CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 WORKLOAD = load_builtin("code")
 
 
@@ -201,15 +200,8 @@ def profile_of(model: Path) -> TuningProfile:
 def plan_of(profile: TuningProfile, binary: Path, *, port: int = 8080, build: str = "b10434") -> LaunchPlan:
     plain = profile.without_speculation()
     caps = replace(CAPS, version=replace(CAPS.version, build=int(build.removeprefix("b"))))
-    return LaunchPlan(
-        profile=plain,
-        binary=binary,
-        capabilities=caps,
-        argv=build_argv(plain, caps, binary=str(binary), port=port, host="127.0.0.1"),
-        environment={},
-        inherited_names=(),
-        port=port,
-    )
+    argv = build_argv(plain, caps, binary=str(binary), port=port, host="127.0.0.1")
+    return replace(plan_for(plain, binary=binary, argv=argv), capabilities=caps, port=port)
 
 
 @pytest.mark.parametrize(

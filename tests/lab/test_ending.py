@@ -9,18 +9,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from unlaunched import plan_for
 
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import ServerState
 from spectui.lab.ending import ended, finished
-from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import LaunchedServer
 from spectui.lab.session import Session
-from spectui.llama.capabilities import parse_help
 from spectui.llama.process import ServerProcess
 from spectui.store.paths import Folders
 
-CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 SLOW_TO_END = """
 import signal, os
 said = []
@@ -34,6 +32,14 @@ print("ready", flush=True)
 while True:
     signal.pause()
 """
+
+
+async def let_go(gate: asyncio.Event, outer: asyncio.Task[None]) -> None:
+    """Whoever waits was cancelled, and is so only when what it waits for has ended."""
+    assert not outer.done()
+    gate.set()
+    await asyncio.wait({outer})
+    assert outer.cancelled()
 
 
 async def test_whoever_waits_for_a_task_and_is_cancelled_waits_for_its_cleaning_up() -> None:
@@ -53,10 +59,7 @@ async def test_whoever_waits_for_a_task_and_is_cancelled_waits_for_its_cleaning_
     outer.cancel()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    assert not outer.done()
-    gate.set()
-    await asyncio.wait({outer})
-    assert outer.cancelled()
+    await let_go(gate, outer)
     assert log == ["cleaned up"]
 
 
@@ -95,10 +98,7 @@ async def test_work_that_must_end_ends_however_often_whoever_waits_is_cancelled(
         await asyncio.sleep(0)
         outer.cancel()
     await asyncio.sleep(0)
-    assert not outer.done()
-    gate.set()
-    await asyncio.wait({outer})
-    assert outer.cancelled()
+    await let_go(gate, outer)
     assert log == ["done"]
 
 
@@ -114,15 +114,7 @@ async def test_what_the_work_raises_is_raised() -> None:
 async def dying() -> AsyncIterator[LaunchedServer]:
     """A server of ours that ends at the second SIGTERM only."""
     argv = (sys.executable, "-S", "-c", SLOW_TO_END)
-    plan = LaunchPlan(
-        profile=TuningProfile(),
-        binary=Path(sys.executable),
-        capabilities=CAPS,
-        argv=argv,
-        environment={},
-        inherited_names=(),
-        port=1,
-    )
+    plan = plan_for(TuningProfile(), binary=Path(sys.executable), argv=argv)
     server = LaunchedServer(plan)
     server.process = await ServerProcess.start(argv)
     server.state = ServerState.RUNNING

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -25,29 +27,34 @@ async def until(condition: object) -> None:
             await asyncio.sleep(0)
 
 
-async def test_traffic_on_a_foreign_server_pauses_and_goes_on(tmp_path: Path) -> None:
+@asynccontextmanager
+async def opened(tmp_path: Path, *, traffic: bool) -> AsyncIterator[tuple[ScriptedServer, LendingSession]]:
+    """A session that has attached to a scripted server."""
     async with ScriptedServer() as server:
         session = session_on(server.url, tmp_path)
         try:
-            session.open(traffic=True)
+            session.open(traffic=traffic)
             await session.settled()
-            await until(lambda: session.traffic_state is TrafficState.ON)
-            seen: list[tuple[TrafficState, str, int]] = []
-
-            async def work() -> None:
-                await server.until(lambda s: s.streams == 0)
-                seen.append((session.traffic_state, session.note, server.streams))
-
-            ended = session.lend(work)
-            await asyncio.wait({ended})
-            assert seen == [
-                (TrafficState.OFF, "the A/B run has the device; this server comes back after it", 0)
-            ]
-            assert session.note == ""
-            assert session.server is not None
-            await until(lambda: session.traffic_state is TrafficState.ON)
+            yield server, session
         finally:
             await session.aclose()
+
+
+async def test_traffic_on_a_foreign_server_pauses_and_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path, traffic=True) as (server, session):
+        await until(lambda: session.traffic_state is TrafficState.ON)
+        seen: list[tuple[TrafficState, str, int]] = []
+
+        async def work() -> None:
+            await server.until(lambda s: s.streams == 0)
+            seen.append((session.traffic_state, session.note, server.streams))
+
+        ended = session.lend(work)
+        await asyncio.wait({ended})
+        assert seen == [(TrafficState.OFF, "the A/B run has the device; this server comes back after it", 0)]
+        assert session.note == ""
+        assert session.server is not None
+        await until(lambda: session.traffic_state is TrafficState.ON)
 
 
 async def test_a_newer_command_takes_the_device_back(tmp_path: Path) -> None:
@@ -113,36 +120,27 @@ async def test_the_device_is_lent_from_the_command_on_until_the_last_borrower_is
 
 
 async def test_nothing_is_lent_while_a_command_is_at_work(tmp_path: Path) -> None:
-    async with ScriptedServer() as server:
-        session = session_on(server.url, tmp_path)
-        try:
-            session.open(traffic=False)
-            with pytest.raises(UsageError, match=r"the server is starting.*compare when that is done"):
-                session.require_lendable("compare")
-            await session.settled()
+    async with opened(tmp_path, traffic=False) as (_, session):
+        session.require_lendable("compare")
+        session.open(traffic=False)
+        with pytest.raises(UsageError, match=r"the server is starting.*compare when that is done"):
             session.require_lendable("compare")
-        finally:
-            await session.aclose()
+        await session.settled()
+        session.require_lendable("compare")
 
 
 async def test_traffic_that_would_spoil_a_neighbours_measurement_does_not_begin(tmp_path: Path) -> None:
-    async with ScriptedServer() as server:
-        session = session_on(server.url, tmp_path)
+    async with opened(tmp_path, traffic=False) as (server, session):
         notices: list[str] = []
         session.troubles.on_notice = notices.append
-        try:
-            session.open(traffic=False)
-            await session.settled()
-            session.neighbours.tell("", disturbed="session 2 measures")
-            session.toggle_traffic()
-            await session.settled()
-            assert (session.traffic_state, server.streams) == (TrafficState.OFF, 0)
-            assert notices == ["session 2 measures"]
-            session.neighbours.tell("")
-            session.toggle_traffic()
-            await until(lambda: session.traffic_state is TrafficState.ON)
-        finally:
-            await session.aclose()
+        session.neighbours.tell("", disturbed="session 2 measures")
+        session.toggle_traffic()
+        await session.settled()
+        assert (session.traffic_state, server.streams) == (TrafficState.OFF, 0)
+        assert notices == ["session 2 measures"]
+        session.neighbours.tell("")
+        session.toggle_traffic()
+        await until(lambda: session.traffic_state is TrafficState.ON)
 
 
 async def test_a_closed_session_lends_nothing(tmp_path: Path) -> None:

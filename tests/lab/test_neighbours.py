@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from scripted_server import Script, ScriptedServer
+from unlaunched import Started, plan_for
 
 from spectui.core.profile import (
     BaselineSettings,
@@ -19,20 +20,17 @@ from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import TrafficState
 from spectui.errors import UsageError
 from spectui.lab.baseline import Plain
-from spectui.lab.launcher import Launcher, LaunchPlan
+from spectui.lab.launcher import Launcher
 from spectui.lab.neighbours import Neighbours
 from spectui.lab.plain import PlainSpeed
-from spectui.lab.server import AttachedServer
 from spectui.lab.session import Session
 from spectui.lab.sharing import FreeSweeps, QuietBaselines
-from spectui.llama.capabilities import parse_help
 from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.results import ResultStore
 
 TOKENIZE = ("POST", "/tokenize")
 LOUD = "session 2 computes on the CPU too"
-CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 FILE = FileIdentity("/m", 1, 1)
 KEY = BaselineKey(
     build=None,
@@ -97,28 +95,12 @@ def test_a_sweep_that_runs_elsewhere_is_not_offered() -> None:
     assert found.id == number
 
 
-class Started(AttachedServer):
-    """Stands in for a process of ours."""
-
-    async def start(self, *, log_file: Path | None = None) -> None:
-        await self.connect()
-
-
 async def plain_of(
     store: BaselineStore, neighbours: Neighbours, on_token: Callable[[int, float], None]
 ) -> Plain:
     async with ScriptedServer(Script(k=0, rate=2000.0)) as server:
         profile = TuningProfile(
             server=ServerSettings(url=server.url), traffic=TrafficSettings(max_tokens=20, warmup=0)
-        )
-        plan = LaunchPlan(
-            profile=profile,
-            binary=Path(__file__),
-            capabilities=CAPS,
-            argv=("llama-server",),
-            environment={},
-            inherited_names=(),
-            port=1,
         )
         work = PlainSpeed(
             launcher=Launcher(environ={}),
@@ -132,7 +114,7 @@ async def plain_of(
         )
         started = Started(profile, api_key=None)
         try:
-            return await work.measure(plan, started, None)  # type: ignore[arg-type]
+            return await work.measure(plan_for(profile), started, None)  # type: ignore[arg-type]
         finally:
             await started.stop()
 
@@ -152,6 +134,16 @@ async def test_a_baseline_that_is_disturbed_on_the_way_is_none(tmp_path: Path) -
     assert len(store.all()) == 1
 
 
+def session_beside(neighbours: Neighbours, profile: TuningProfile, notices: list[str]) -> Session:
+    return Session(
+        profile,
+        folders=Folders.default(),
+        environ={},
+        on_notice=notices.append,
+        neighbours=neighbours,
+    )
+
+
 async def test_a_baseline_is_not_begun_while_somebody_disturbs_and_what_runs_runs_on() -> None:
     notices: list[str] = []
     neighbours = Neighbours()
@@ -161,13 +153,7 @@ async def test_a_baseline_is_not_begun_while_somebody_disturbs_and_what_runs_run
             speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf"),
             traffic=TrafficSettings(max_tokens=20, warmup=0),
         )
-        session = Session(
-            profile,
-            folders=Folders.default(),
-            environ={},
-            on_notice=notices.append,
-            neighbours=neighbours,
-        )
+        session = session_beside(neighbours, profile, notices)
 
         async def plan(_profile: TuningProfile) -> None:
             """As for a server of ours, which this one stands in for."""
@@ -195,13 +181,7 @@ async def test_an_idle_server_is_probed_only_while_nobody_else_uses_its_device()
         profile = TuningProfile(
             server=ServerSettings(url=server.url), baseline=BaselineSettings(tokens_per_second=30.0)
         )
-        session = Session(
-            profile,
-            folders=Folders.default(),
-            environ={},
-            on_notice=notices.append,
-            neighbours=neighbours,
-        )
+        session = session_beside(neighbours, profile, notices)
         try:
             session.open(traffic=False)
             await session.settled()

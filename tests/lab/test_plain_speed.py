@@ -5,41 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from scripted_server import Script, ScriptedServer
+from unlaunched import Started, plan_for
 
 from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettings, TuningProfile
 from spectui.lab.launcher import Launcher, LaunchPlan
 from spectui.lab.neighbours import Neighbours
 from spectui.lab.plain import PlainSpeed
-from spectui.lab.server import AttachedServer
 from spectui.lab.session import Session
-from spectui.llama.capabilities import parse_help
 from spectui.store.baselines import BaselineStore
 from spectui.store.paths import Folders
 
-CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 OURS = TuningProfile(traffic=TrafficSettings(max_tokens=20, warmup=0))
-
-
-class Started(AttachedServer):
-    """Stands in for a process of ours."""
-
-    async def start(self, *, log_file: Path | None = None) -> None:
-        await self.connect()
 
 
 class Planned(Launcher):
     """Plans the same server whatever it is asked for."""
 
     async def plan(self, profile: TuningProfile) -> LaunchPlan:
-        return LaunchPlan(
-            profile=profile,
-            binary=Path(__file__),
-            capabilities=CAPS,
-            argv=("llama-server",),
-            environment={},
-            inherited_names=(),
-            port=1,
-        )
+        return plan_for(profile)
 
 
 async def test_what_was_measured_counts_although_the_cache_cannot_keep_it(tmp_path: Path) -> None:

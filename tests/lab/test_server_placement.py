@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from unlaunched import plan_for
 
 from spectui.core.profile import TuningProfile
 from spectui.core.snapshot import BetView
 from spectui.lab.judging import verdict_of
-from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import LaunchedServer
-from spectui.llama.capabilities import parse_help
 
-CAPS = parse_help((Path(__file__).parent.parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 TARGET_ON_CPU = (
     "srv    load_model: loading model 't.gguf'",
     "load_tensors:   CPU_Mapped model buffer size =   900.00 MiB",
@@ -24,16 +20,7 @@ DRAFT_ON_GPU = (
 
 
 def loading(profile: TuningProfile, log: tuple[str, ...]) -> LaunchedServer:
-    plan = LaunchPlan(
-        profile=profile,
-        binary=Path(__file__),
-        capabilities=CAPS,
-        argv=("llama-server",),
-        environment={},
-        inherited_names=(),
-        port=1,
-    )
-    server = LaunchedServer(plan)
+    server = LaunchedServer(plan_for(profile))
     for line in log:
         server._line(line)
     return server

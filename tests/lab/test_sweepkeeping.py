@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweep_play import PlayedSweeps, half_as_fast_again, played_sweeps
+from sweep_play import PlayedSweeps, SweepDesk, half_as_fast_again
 
-from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
 from spectui.core.sweepplan import PLAIN
 from spectui.core.sweepsteps import Task
 from spectui.errors import ServerError, StoreBusy, UsageError
 from spectui.lab.exporting import kept_sweep
-from spectui.lab.launcher import Launcher
 from spectui.lab.sweep import Sweeper
 from spectui.lab.sweepfiles import Measured, plan_of
 from spectui.lab.sweeporder import order_for
-from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
 
 WRITER = Path(__file__).parent.parent / "store" / "result_writer.py"
@@ -66,18 +63,13 @@ def killed(process: subprocess.Popen[str]) -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
-class Desk:
+class Desk(SweepDesk):
     """Sweeps of one order, the store that they share, and what they said."""
 
     def __init__(self, binary: Path, folder: Path) -> None:
-        self.profile = TuningProfile(
-            server=ServerSettings(binary=str(binary), model="/m/t.gguf"),
-            speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/d.gguf"),
-        )
-        self.launcher = Launcher()
+        super().__init__(binary, folder)
         self.file = folder / "results.sqlite3"
-        self.results = BusyStore(self.file)
-        self.baselines = BaselineStore(folder / "baselines.json")
+        self.results: BusyStore = BusyStore(self.file)
         self.axes: dict[str, Any] = {"modes": ("draft-simple",), "ks": (1, 4), "p_mins": (0.0,)}
         self.axes |= {"workloads": ("code",), "lookups": (4,), "lengths": (8,)}
         self.said: list[str] = []
@@ -100,11 +92,6 @@ async def desk(server_binary: Path, tmp_path: Path) -> AsyncIterator[Desk]:
     desk = Desk(server_binary, tmp_path)
     yield desk
     await desk.launcher.aclose()
-
-
-@pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
-    return played_sweeps(monkeypatch)
 
 
 @pytest.mark.parametrize(("beginnings", "cells"), [(0, 1), (0, 2), (1, 0), (2, 1)])

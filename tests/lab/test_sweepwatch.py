@@ -9,37 +9,28 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sweep_play import PlayedSweeps, half_as_fast_again, played_sweeps, ran
+from sweep_play import PlayedSweeps, SweepDesk, half_as_fast_again, ran
 
 from spectui.core.heatmap import CellState
-from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition
 from spectui.core.sweepsteps import Task
 from spectui.core.sweepview import ConditionMap, SweepChoice, SweepStage, SweepView
 from spectui.errors import ServerError, StoreError, UsageError
 from spectui.lab import sweepwatch
-from spectui.lab.launcher import Launcher
 from spectui.lab.sweepfiles import Found, Measured, plan_of, stored, stored_key
 from spectui.lab.sweepwatch import PlannedSweep, WatchedSweep, kept_sweeps, maps_of, planned, reopened
-from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
 
 CHOICE = SweepChoice(workloads=("code", "prose"), modes=("draft-simple",), ks=(1, 4), p_mins=(0.0,))
 CODE = Condition("code", 0.0)
 
 
-class Desk:
+class Desk(SweepDesk):
     """A profile with a store, and what the sweep of it showed."""
 
     def __init__(self, binary: Path, folder: Path) -> None:
-        self.profile = TuningProfile(
-            server=ServerSettings(binary=str(binary), model="/m/t.gguf"),
-            speculation=SpeculationSettings(mode="draft-simple", draft_model="/m/d.gguf"),
-        )
-        self.launcher = Launcher()
-        self.results = ResultStore(folder / "results.sqlite3")
-        self.baselines = BaselineStore(folder / "baselines.json")
+        super().__init__(binary, folder)
         self.views: list[SweepView] = []
 
     async def planned(self, choice: SweepChoice | None = CHOICE) -> PlannedSweep:
@@ -66,11 +57,6 @@ async def desk(server_binary: Path, tmp_path: Path) -> AsyncIterator[Desk]:
     desk = Desk(server_binary, tmp_path)
     yield desk
     await desk.launcher.aclose()
-
-
-@pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
-    return played_sweeps(monkeypatch)
 
 
 async def test_without_a_choice_the_plan_suits_the_profile(desk: Desk) -> None:

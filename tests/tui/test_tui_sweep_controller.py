@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from scripted_server import Script, ScriptedServer
-from sweep_play import PlayedSweeps, half_as_fast_again, played_sweeps
+from sweep_play import PlayedSweeps, half_as_fast_again
 from textual.message import Message
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
@@ -63,11 +63,6 @@ class Host:
                     await asyncio.sleep(0)
         except TimeoutError:
             pytest.fail(f"never came; the last was {self.view}")
-
-
-@pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
-    return played_sweeps(monkeypatch)
 
 
 @pytest.fixture
