@@ -64,6 +64,13 @@ class Facts:
     best_p_min: float | None = None
     """p_min with the largest measured speedup; it cannot be predicted."""
     best_p_min_speedup: float | None = None
+    best_lookup: int | None = None
+    """Tokens that must match, of the n-gram lookup that is predicted fastest; None where none is."""
+    best_lookup_length: int | None = None
+    """Tokens that it drafts."""
+    best_lookup_speedup: float | None = None
+    best_lookup_low: float | None = None
+    best_lookup_high: float | None = None
     c: float | None = None
     """A draft step in plain steps."""
     draft_steps: float | None = None
@@ -140,6 +147,19 @@ class Facts:
         if self.best_p_min is None or self.best_p_min >= self.p_min:
             return None
         return self.best_p_min if self._worthwhile(self.best_p_min_speedup) else None
+
+    @property
+    def better_lookup(self) -> bool:
+        """Whether an n-gram lookup is predicted to win, and to beat what runs and any other draft length."""
+        value, low = self.best_lookup_speedup, self.best_lookup_low
+        others = max(self.speedup_high or self.speedup or 0.0, self.best_speedup or 0.0)
+        return (
+            value is not None
+            and value >= WINNING_FROM
+            and low is not None
+            and low > max(1.0, self.speedup or 0.0)
+            and value > others * CLEARLY_BETTER
+        )
 
     def _worthwhile(self, speedup: float | None, low: float | None = None) -> bool:
         return (

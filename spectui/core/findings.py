@@ -42,6 +42,8 @@ class Change:
     mode: str | None = None
     draft_length: int | None = None
     p_min: float | None = None
+    ngram_lookup: int | None = None
+    """Tokens that must match for an n-gram mode to draft."""
     ngram_length: int | None = None
     """Tokens that an n-gram mode drafts at most."""
 

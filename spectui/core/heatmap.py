@@ -5,14 +5,14 @@ Apart from the sweep's steps, which decide by the same numbers what comes next; 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
 from spectui.core.plain import plain_line
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import Cell, Condition, Grid, Setting
-from spectui.core.sweepsteps import Outcomes, predicted
+from spectui.core.sweepprediction import Outcomes, Predictions
 
 
 class CellState(StrEnum):
@@ -20,7 +20,7 @@ class CellState(StrEnum):
 
     UNKNOWN = "unknown"
     PREDICTED = "predicted"
-    """By a run at another draft length."""
+    """By another cell's run, or by the answers of the baseline."""
     MEASURED = "measured"
     FAILED = "failed"
 
@@ -63,26 +63,29 @@ def heat_map(
 ) -> tuple[HeatBlock, ...]:
     """The blocks of a condition: one for drafts of k tokens by mode, draft and p_min, one for each n-gram mode."""
 
-    def cell_of(setting: Setting, row: Sequence[Setting] | None) -> HeatCell:
+    predictions = Predictions(grid, known)
+
+    def cell_of(setting: Setting) -> HeatCell:
         cell = Cell(condition, setting)
         outcome = known.get(cell)
         if outcome is not None and outcome.speedup is not None:
             return HeatCell(CellState.MEASURED, outcome.speedup, cell == now)
         if cell in failed:
             return HeatCell(CellState.FAILED, None, cell == now)
-        guess = None if row is None else predicted(cell, row, known)
-        state = CellState.UNKNOWN if guess is None else CellState.PREDICTED
-        return HeatCell(state, guess, cell == now)
+        guess = predictions.of(cell)
+        if guess is None:
+            return HeatCell(now=cell == now)
+        return HeatCell(CellState.PREDICTED, guess.speedup, cell == now)
 
     several = len(grid.drafts) > 1
     drafted = [
-        HeatRow(_label(row[0], several=several), tuple(cell_of(setting, row) for setting in row))
+        HeatRow(_label(row[0], several=several), tuple(cell_of(setting) for setting in row))
         for row in grid.fixed
     ]
     lookups: list[HeatBlock] = []
     for family in grid.free:
         rows = [
-            HeatRow(_label(row[0], several=several), tuple(cell_of(setting, None) for setting in row))
+            HeatRow(_label(row[0], several=several), tuple(cell_of(setting) for setting in row))
             for row in family.rows
         ]
         first = family.rows[0]

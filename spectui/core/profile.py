@@ -20,6 +20,8 @@ OFF: Final = "off"
 
 DRAFT_MODEL: Final = "draft-simple"
 """The mode in which a model of its own drafts, knowing the text and nothing of the target."""
+NGRAM_SIMPLE: Final = "ngram-simple"
+"""The mode whose drafts depend on the text alone; the maps and caches of other lookups remember more."""
 
 SplitMode = Literal["none", "layer", "row", "tensor"]
 Switch = Literal["on", "off", "auto"]

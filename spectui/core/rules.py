@@ -20,6 +20,7 @@ from spectui.core.facts import (
 )
 from spectui.core.findings import Change, Group
 from spectui.core.plain import counted
+from spectui.core.profile import NGRAM_SIMPLE
 
 _WRONG_PAIR_DRAFTS: Final = 50
 _WRONG_PAIR_RATIO: Final = 0.02
@@ -57,6 +58,14 @@ def _best(f: Facts) -> str:
         return f"{word} {value:.2f}x"
     loss = "; that includes a loss" if low < 1 <= high else ""
     return f"{word} {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
+
+
+def _lookup_advice(f: Facts) -> str:
+    value, low, high = f.best_lookup_speedup, f.best_lookup_low, f.best_lookup_high
+    return (
+        f"{NGRAM_SIMPLE}, lookup {f.best_lookup}, length {f.best_lookup_length}: "
+        f"predicted {value or 0.0:.2f}x ({low or 0.0:.2f} to {high or 0.0:.2f})"
+    )
 
 
 def _length_advice(f: Facts) -> str:
@@ -181,6 +190,22 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
         ("passes", "requests"),
     ),
     Rule(
+        "ngram-better",
+        Group.THE_BET,
+        lambda f: f.better_lookup,
+        lambda _: "the answers repeat what stands before them, and looking that up drafts it without a model",
+        _lookup_advice,
+        (
+            "speedup",
+            "best_lookup",
+            "best_lookup_length",
+            "best_lookup_speedup",
+            "best_lookup_low",
+            "best_lookup_high",
+        ),
+        lambda f: Change(mode=NGRAM_SIMPLE, ngram_lookup=f.best_lookup, ngram_length=f.best_lookup_length),
+    ),
+    Rule(
         "winning",
         Group.THE_BET,
         lambda f: f.wins,
@@ -243,6 +268,7 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
             and not f.wins
             and f.better_length is None
             and f.better_p_min is None
+            and not f.better_lookup
             and f.at_most is not None
             and f.at_most < WINNING_FROM
         ),

@@ -5,6 +5,7 @@ The lab builds it, widgets read it. Every number carries its unit in its doc lin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -42,6 +43,12 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+
+    def widened(self, error: float) -> Estimate:
+        """The same with another independent error, as a share of the value."""
+        spread = math.exp(1.96 * error)
+        low, high = (self.value if edge is None else edge for edge in (self.low, self.high))
+        return Estimate(value=self.value, low=low / spread, high=high * spread)
 
 
 class Source(StrEnum):
@@ -289,8 +296,19 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookupPrediction:
+    """An n-gram lookup and what it is predicted to yield over no speculation, before a server ran with it."""
+
+    lookup: int
+    """Tokens that must match."""
+    length: int
+    """Tokens that it drafts."""
+    speedup: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveView:
-    """Speedup by draft length. Redrawn when `revision` moves."""
+    """Speedup by draft length, and what n-grams would yield. Redrawn when `revision` moves."""
 
     revision: int = 0
     textbook: tuple[CurvePoint, ...] = ()
@@ -301,6 +319,8 @@ class CurveView:
     """Segments of this session with the same workload, temperature, mode and draft."""
     now: int | None = None
     best: CurvePoint | None = None
+    lookup: LookupPrediction | None = None
+    """The best n-gram lookup, as the baseline's answers predict it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
+from spectui.core.profile import NGRAM_SIMPLE, OFF, TuningProfile, is_ngram, needs_draft_model
 from spectui.core.sweepaxes import LENGTHS, LOOKUPS, P_MINS
 
 WARMUP: Final = 1
@@ -169,7 +169,7 @@ class Grid:
 
     @cached_property
     def free(self) -> tuple[Family, ...]:
-        """Settings whose drafts end where they like: nothing but a run tells what they yield."""
+        """Settings whose drafts end where they like: no run of another one tells what they yield."""
         thresholds = [p for p in sorted(self.p_mins) if p > 0]
         drafted = [
             Family(
@@ -195,10 +195,20 @@ class Grid:
         return tuple(Cell(condition, setting) for condition in self.conditions for setting in self.settings)
 
     @cached_property
+    def anchors(self) -> tuple[Setting, ...]:
+        """One setting of each row of fixed lengths, whose run predicts the others."""
+        return tuple(anchor(row) for row in self.fixed)
+
+    @cached_property
+    def blind(self) -> tuple[Setting, ...]:
+        """Settings that an adaptive sweep runs shortly whatever it finds: no other run predicts them."""
+        families = (family for family in self.free if family.settings[0].mode != NGRAM_SIMPLE)
+        return tuple(setting for family in families for setting in family.scattered())
+
+    @property
     def certain(self) -> tuple[Setting, ...]:
-        """The settings that an adaptive sweep measures whatever it finds."""
-        free = (setting for family in self.free for setting in family.scattered())
-        return (*(anchor(row) for row in self.fixed), *free)
+        """The settings that an adaptive sweep measures whatever it finds, as far as that can be said before."""
+        return (*self.anchors, *self.blind)
 
     def _drafting(self) -> Iterable[tuple[str, str | None]]:
         for mode in self.modes:

@@ -1,51 +1,25 @@
 """What a sweep measures next, from what is known so far: a pure function, so that it can stop anywhere and go on.
 
-One run with drafts of a fixed length predicts the other lengths, so those are measured only where the best may
-hide. Other settings are scattered first, in short runs, and refined around the best; only what leads is measured in
-full.
+What other runs predict (see `sweepprediction`) is measured only where the best may hide. Other settings are
+scattered first, in short runs, and refined around the best; only what leads is measured in full.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from spectui.core.snapshot import Estimate
-from spectui.core.stats import LIFE_ERROR
-from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, anchor, by_life
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, by_life
+from spectui.core.sweepprediction import Outcomes, Predictions
 
 INDIFFERENT: Final = 0.02
 """A setting that can gain no more than this, as a share, is not worth a server life: restarts differ by more."""
 _BEHIND: Final = 0.1
 """A short run this far behind the best is not refined."""
-_STEP_ERROR: Final = 0.02
-"""Standard error of a prediction per doubling or halving of the draft length."""
-_BEYOND: Final = 2.0
-"""How much larger that is for lengths beyond the one that ran, which continue its tail."""
 _SHORTEST: Final = 2
 _HOPELESS: Final = 0.8
 """Where the best is this slow no drift of the machine hides a gain, and the baseline is not measured again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a cell yielded."""
-
-    requests: int
-    """Counted requests of its run; 0 where none yielded anything."""
-    speedup: Estimate | None
-    """Over the baseline; None where it could not be measured."""
-    predicted: Mapping[int, Estimate] = field(default_factory=dict)
-    """Speedup at other draft lengths, with drafts of a fixed length only."""
-    failed: int = 0
-    """Requests of the longest run that failed."""
-
-    @property
-    def tried(self) -> int:
-        """Requests of the longest run, be it one that failed: the same one is not tried again."""
-        return max(self.requests, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +38,6 @@ class Life:
     tasks: tuple[Task, ...]
 
 
-Outcomes = Mapping[Cell, Outcome]
-"""The longest run of each cell that was measured, or failed."""
-
-
 def short_run(requests: int) -> int:
     """Requests that tell whether a setting is worth a whole run."""
     return min(requests, max(_SHORTEST, requests // 4))
@@ -79,20 +49,22 @@ def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = 
     requests: of a whole run; the baseline gets as many again at the end, for a machine drifts meanwhile. The answer
     depends on nothing but the arguments.
     """
-    sure = grid.settings if exhaustive else tuple(anchor(row) for row in grid.fixed)
+    sure = grid.settings if exhaustive else grid.anchors
     for setting in (PLAIN, *sure):
         if life := _life(setting, grid.conditions, known, requests):
             return life
     if exhaustive:
         return _closing(grid, known, requests)
     short = short_run(requests)
+    predictions = Predictions(grid, known)
     for family in grid.free:
+        blind = [c for c in grid.conditions if not predictions.is_replayed(c, family.settings[0])]
         for setting in family.scattered():
-            if life := _life(setting, grid.conditions, known, short):
+            if life := _life(setting, blind, known, short):
                 return life
     return (
-        _promising(grid, known, requests)
-        or _refining(grid, known, short)
+        _promising(grid, known, requests, predictions)
+        or _refining(grid, known, short, predictions)
         or _final(grid, known, requests)
         or _closing(grid, known, requests)
     )
@@ -102,28 +74,11 @@ def expected_seconds(
     grid: Grid, known: Collection[Cell], pace: Pace, requests: int, *, exhaustive: bool = False
 ) -> tuple[float, float]:
     """What the cells that nothing is known of take: those that are measured for sure, and all of them in full."""
-    anchors = tuple(anchor(row) for row in grid.fixed)
     most = _seconds((PLAIN, *grid.settings), grid, known, pace, requests)
     if exhaustive:
         return most, most
-    scattered = tuple(setting for family in grid.free for setting in family.scattered())
-    least = _seconds((PLAIN, *anchors), grid, known, pace, requests)
-    return least + _seconds(scattered, grid, known, pace, short_run(requests)), most
-
-
-def predicted(cell: Cell, row: Sequence[Setting], known: Outcomes) -> Estimate | None:
-    """A length's speedup by the run with the nearest other length; None where none predicts it.
-
-    The interval is that of the prediction, widened by how far the length is from the one that ran and by the two
-    server lives that it comes from, that run's and the baseline's.
-    """
-    found = _nearest(cell, row, known)
-    if found is None:
-        return None
-    estimate, error = found
-    spread = math.exp(1.96 * math.hypot(error, LIFE_ERROR))
-    low, high = (estimate.value if edge is None else edge for edge in (estimate.low, estimate.high))
-    return Estimate(value=estimate.value, low=low / spread, high=high * spread)
+    least = _seconds((PLAIN, *grid.anchors), grid, known, pace, requests)
+    return least + _seconds(grid.blind, grid, known, pace, short_run(requests)), most
 
 
 def best_known(condition: Condition, known: Outcomes) -> float:
@@ -146,49 +101,36 @@ def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, re
     return Life(setting, tasks) if tasks else None
 
 
-def _nearest(cell: Cell, row: Sequence[Setting], known: Outcomes) -> tuple[Estimate, float] | None:
-    """The prediction with the least standard error, and that error as a share."""
-    k = cell.setting.k
-    best: tuple[Estimate, float] | None = None
-    for other in row:
-        outcome = known.get(Cell(cell.condition, other))
-        if k is None or other.k is None or other.k == k or outcome is None or k not in outcome.predicted:
-            continue
-        distance = abs(math.log2(k / other.k)) * (_BEYOND if k > other.k else 1.0)
-        error = math.hypot(LIFE_ERROR, _STEP_ERROR * distance)
-        if best is None or error < best[1]:
-            best = outcome.predicted[k], error
-    return best
+def _promising(grid: Grid, known: Outcomes, requests: int, predictions: Predictions) -> Life | None:
+    """The unmeasured setting that is predicted best among those that may beat the best known one.
 
-
-def _promising(grid: Grid, known: Outcomes, requests: int) -> Life | None:
-    """The unmeasured length that is predicted best among those that may beat the best known one.
-
-    Of the prediction's error only what it does not share with the run that it comes from counts: the baseline and
-    the prompts are the same. Lengths that are predicted to win get a whole run, others a short one.
+    Draft lengths that are predicted to win get a whole run, others a short one. Short runs of lookups would tell
+    less than the prediction does.
     """
     wanted: dict[Setting, list[tuple[float, Task]]] = {}
-    for row in grid.fixed:
-        for condition in grid.conditions:
-            bar = best_known(condition, known) * (1 + INDIFFERENT)
-            for setting in row:
-                cell = Cell(condition, setting)
-                found = None if cell in known else _nearest(cell, row, known)
-                if found is not None and found[0].value * math.exp(1.96 * found[1]) >= bar:
-                    ahead = found[0].value / bar
-                    task = Task(cell, requests if ahead >= 1 else short_run(requests))
-                    wanted.setdefault(setting, []).append((ahead, task))
+    for condition in grid.conditions:
+        bar = best_known(condition, known) * (1 + INDIFFERENT)
+        for setting in grid.settings:
+            cell = Cell(condition, setting)
+            found = None if cell in known else predictions.of(cell)
+            if found is not None and found.at_best >= bar:
+                ahead = found.speedup.value / bar
+                whole = found.tells or ahead >= 1
+                task = Task(cell, requests if whole else short_run(requests))
+                wanted.setdefault(setting, []).append((ahead, task))
     if not wanted:
         return None
     first = max(wanted, key=lambda setting: max(ahead for ahead, _ in wanted[setting]))
     return Life(first, tuple(task for _, task in wanted[first]))
 
 
-def _refining(grid: Grid, known: Outcomes, short: int) -> Life | None:
+def _refining(grid: Grid, known: Outcomes, short: int, predictions: Predictions) -> Life | None:
     """The first unmeasured neighbour of a family's best setting, where that is not clearly behind."""
     wanted: dict[Setting, list[Task]] = {}
     for family in grid.free:
         for condition in grid.conditions:
+            if predictions.is_replayed(condition, family.settings[0]):
+                continue
             lead = _leader(family, condition, known)
             if lead is None or lead[1] * (1 + _BEHIND) < best_known(condition, known):
                 continue

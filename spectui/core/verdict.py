@@ -18,6 +18,7 @@ from spectui.core.findings import (
     Verdict,
     launch_finding,
 )
+from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.rules import MEASUREMENT_RULES, length_message
 
 __all__ = [
@@ -79,6 +80,8 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
     if f.speedup is not None and f.judged:
         about = bet.message if bet else length_message(f)
         best = f". Best here: length {f.better_length}, {f.best_speedup:.2f}x" if f.better_length else ""
+        if f.better_lookup:
+            best = f". Best here: {NGRAM_SIMPLE}, {f.best_lookup_speedup:.2f}x"
         return f"{f.speedup:.2f}x: {about}{best}"
     if findings:
         return findings[0].message

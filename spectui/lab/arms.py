@@ -28,14 +28,11 @@ class Answers(Collector):
     """A collector that also keeps each counted answer, by its prompt's id."""
 
     def __init__(self, profile: TuningProfile, **options: Any) -> None:
-        super().__init__(profile, **options)
+        super().__init__(profile, on_answer=self._keep, **options)
         self.answers: dict[str, RequestResult] = {}
 
-    def request_ended(self, result: RequestResult) -> None:
-        """Keep the answer if it is counted and complete."""
-        super().request_ended(result)
-        if result.counted and result.passes.completed:
-            self.answers[result.prompt_id] = result
+    def _keep(self, result: RequestResult) -> None:
+        self.answers[result.prompt.id] = result
 
 
 class Arm:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from spectui.core.lookup import Replay
 from spectui.core.profile import TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
@@ -19,6 +20,7 @@ from spectui.errors import PromptsError, UsageError
 from spectui.lab.collect import Collector
 from spectui.lab.launcher import LaunchPlan
 from spectui.lab.server import Server
+from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt, PromptOrder, Workload
 from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
 
@@ -34,13 +36,17 @@ NARROW: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What is known of the server without speculation: its speed, where that comes from, and V(n) if probed."""
+    """What is known of the server without speculation: its speed, where that comes from, and V(n) if probed.
+
+    replayed: what n-gram lookups make of its answers, where they could be read back.
+    """
 
     speed: SpeedEstimate
     source: str
     v: Mapping[int, float] = field(default_factory=dict)
     v_error: Mapping[int, float] = field(default_factory=dict)
     """Relative standard error of V(n), where it is known."""
+    replayed: tuple[Replay, ...] = ()
 
 
 def given(tokens_per_second: float) -> Plain:
@@ -73,6 +79,7 @@ async def measure_plain(
     on_token: Callable[[int, float], None] | None = None,
     on_begin: Callable[[float], None] | None = None,
     on_progress: Callable[[int, SpeedEstimate | None], None] | None = None,
+    on_answer: Callable[[RequestResult], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[SpeedEstimate, Segment]:
     """Plain speed of a server that does not speculate, on the workload's first prompts.
@@ -93,7 +100,7 @@ async def measure_plain(
         if settled or clock() - begun >= ENOUGH_SECONDS:
             collector.enough()
 
-    collector = Collector(plain, on_token=on_token, on_begin=on_begin, on_request=judge)
+    collector = Collector(plain, on_token=on_token, on_begin=on_begin, on_request=judge, on_answer=on_answer)
     segment = collector.segment
     order = PromptOrder(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
     await collector.send(server, order, requests=MOST * width)
@@ -144,7 +151,9 @@ def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
 def remembered(store: BaselineStore, key: BaselineKey) -> Plain | None:
     """What was measured before under the same key."""
     known = store.get(key)
-    return None if known is None else Plain(_estimate(known), "remembered", known.v, known.v_error)
+    if known is None:
+        return None
+    return Plain(_estimate(known), "remembered", known.v, known.v_error, known.replayed)
 
 
 def remember(store: BaselineStore, key: BaselineKey, plain: Plain, measured: Segment) -> None:
@@ -163,6 +172,7 @@ def remember(store: BaselineStore, key: BaselineKey, plain: Plain, measured: Seg
             t1_ms=1000 / one.value,
             v=dict(plain.v),
             v_error=dict(plain.v_error),
+            replayed=plain.replayed,
             measured_at=time.time(),
         ),
     )

@@ -15,7 +15,7 @@ from spectui.lab.workloads import Prompt
 class Collector:
     """Observes traffic and keeps the counted requests in `segment`.
 
-    on_request is told how many of them ended; it may call `enough`.
+    on_request is told how many of them ended; it may call `enough`. on_answer gets each that is complete.
     """
 
     def __init__(
@@ -25,6 +25,7 @@ class Collector:
         on_token: Callable[[int, float], None] | None = None,
         on_begin: Callable[[float], None] | None = None,
         on_request: Callable[[int], None] | None = None,
+        on_answer: Callable[[RequestResult], None] | None = None,
         fixed_length: bool | None = None,
         rereads: bool = True,
         clock: Callable[[], float] = time.perf_counter,
@@ -38,6 +39,7 @@ class Collector:
         self._on_token = on_token
         self._on_begin = on_begin
         self._on_request = on_request
+        self._on_answer = on_answer
         self._clock = clock
         self._traffic: Traffic | None = None
 
@@ -94,7 +96,11 @@ class Collector:
             return
         self.segment.add(result.passes)
         self._account()
-        if result.passes.completed and self._on_request is not None:
+        if not result.passes.completed:
+            return
+        if self._on_answer is not None:
+            self._on_answer(result)
+        if self._on_request is not None:
             self._on_request(self.segment.requests)
 
     def _account(self) -> None:

@@ -25,7 +25,7 @@ from spectui.core.segment import (
 from spectui.core.series import BoundedSeries
 from spectui.core.snapshot import BetView, CurvePoint, CurveView, Estimate, HistoryMark, HistoryView
 from spectui.lab.baseline import Plain
-from spectui.lab.judging import curve_of, textbook_curve, with_costs
+from spectui.lab.judging import curve_of, predicted_lookup, textbook_curve, with_costs
 from spectui.lab.probe import ProbeResult
 from spectui.lab.recording import summary_of
 from spectui.lab.traffic import RateMeter, RequestResult, Traffic
@@ -252,8 +252,9 @@ class Gauge:
     def _new_curve(self) -> CurveView:
         bet, profile = self._bet, self.segment.profile
         speculation = profile.speculation
+        lookup = predicted_lookup(bet, profile, self.plain) if self.plain else None
         if speculation.mode == OFF:
-            return replace(self._curve, revision=self._curve.revision + 1, now=None)
+            return replace(self._curve, revision=self._curve.revision + 1, now=None, lookup=lookup)
         speeds = self._measured.setdefault(_comparable(profile), {})
         speed = self.segment.speed()
         if speed is not None and bet.passes >= _MIN_POINT_PASSES and self.drafting_known:
@@ -268,6 +269,7 @@ class Gauge:
             measured=tuple(points.values()),
             now=longest_draft(profile),
             best=speedup.best_point([points.get(p.draft_length, p) for p in predicted]),
+            lookup=lookup,
         )
 
 

@@ -10,14 +10,25 @@ from typing import Final
 
 from spectui.core import speedup
 from spectui.core.agreement import Agreements
-from spectui.core.cost import ASSUMED_REST, CostModel, calibrated, known_costs, rereading_steps, split
+from spectui.core.cost import (
+    ASSUMED_REST,
+    USUAL_REST,
+    CostModel,
+    calibrated,
+    known_costs,
+    rereading_steps,
+    split,
+)
+from spectui.core.lookup import UNKNOWN_SURPLUS, best_lookup
 from spectui.core.prediction import full_curve, walked_curve
-from spectui.core.profile import OFF, TuningProfile, asks_for_gpu
+from spectui.core.profile import NGRAM_SIMPLE, OFF, TuningProfile, asks_for_gpu
 from spectui.core.segment import Segment, longest_draft
-from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate
+from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate, LookupPrediction
 from spectui.core.verdict import Facts, Failure, Verdict, judge
+from spectui.lab.baseline import Plain
 from spectui.lab.server import LaunchedServer, Server
 
+_LOOKUP_FLAG: Final = "--spec-ngram-simple-size-n"
 _REPLICATES: Final = 40
 """Bootstrap draws behind the interval of a curve without agreements: its width to about a tenth."""
 
@@ -137,6 +148,36 @@ def curve_of(
     )
 
 
+def predicted_lookup(bet: BetView, profile: TuningProfile, plain: Plain) -> LookupPrediction | None:
+    """The n-gram lookup that is predicted fastest from the baseline's answers; None where they tell nothing.
+
+    What a drafted row costs beyond V is read off the running settings where they show it. bet: judged against
+    `plain`.
+    """
+    return best_lookup(plain.replayed, _surplus(bet, profile, plain))
+
+
+def _surplus(bet: BetView, profile: TuningProfile, plain: Plain) -> tuple[float, float]:
+    """Least and largest plain steps that a drafted row costs beyond V.
+
+    Rows and the fixed rest u a run of a draft model does not tell apart: its rows cost what u leaves, from none to
+    the usual most. Of a lookup that runs the replay says what V and a usual u make of a row.
+    """
+    drafted, cost, speculation = bet.drafted_per_pass, bet.pass_cost, profile.speculation
+    if not drafted or cost is None:
+        return UNKNOWN_SURPLUS
+    if speculation.mode == NGRAM_SIMPLE:
+        sizes = speculation.ngram_lookup, speculation.ngram_length
+        own = next((r for r in plain.replayed if r.rows and (r.lookup, r.length) == sizes), None)
+        found = None if own is None else max(0.0, (cost - 1) / drafted - own.row_cost)
+        return UNKNOWN_SURPLUS if found is None else (found, found)
+    model = cost_model(bet, plain.v)
+    if model is None or bet.c is None:
+        return UNKNOWN_SURPLUS
+    rest = cost - replace(model, u=0.0).pass_cost(drafted)
+    return max(0.0, rest - USUAL_REST) / drafted, max(0.0, rest) / drafted
+
+
 def textbook_curve(bet: BetView, lengths: Sequence[int] = speedup.CURVE_LENGTHS) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths with verification taken as free; empty where c is unknown."""
     shares = _shares(bet)
@@ -168,8 +209,15 @@ def verdict_of(
     baseline_stale: str = "",
     gpu_free_gib: float | None = None,
     best: CurvePoint | None = None,
+    lookup: LookupPrediction | None = None,
 ) -> Verdict:
-    """Judge one segment; what the server's log reported is added to `failures`."""
+    """Judge one segment; what the server's log reported is added to `failures`.
+
+    lookup: counts where the server is ours and offers it with sizes of its own (b8955 on: before, the draft length
+    cuts its drafts).
+    """
+    if not (isinstance(server, LaunchedServer) and server.plan.capabilities.flag(_LOOKUP_FLAG)):
+        lookup = None
     speculation, actual = profile.speculation, bet.speedup_actual
     loss = bet.loss
     facts = Facts(
@@ -193,6 +241,11 @@ def verdict_of(
         best_low=best.low if best else None,
         best_high=best.high if best else None,
         best_measured=best is not None and best.measured,
+        best_lookup=lookup.lookup if lookup else None,
+        best_lookup_length=lookup.length if lookup else None,
+        best_lookup_speedup=lookup.speedup.value if lookup else None,
+        best_lookup_low=lookup.speedup.low if lookup else None,
+        best_lookup_high=lookup.speedup.high if lookup else None,
         c=bet.c,
         draft_steps=loss.drafting if loss else None,
         verification_steps=loss.verification if loss else None,

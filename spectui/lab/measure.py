@@ -21,12 +21,14 @@ from spectui.lab import baseline
 from spectui.lab.baseline import Plain
 from spectui.lab.collect import Collector
 from spectui.lab.findings import finding_to_json
-from spectui.lab.judging import curve_of, verdict_of
+from spectui.lab.judging import curve_of, predicted_lookup, verdict_of
 from spectui.lab.launcher import Launcher
 from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder
+from spectui.lab.replaying import USUAL_SIZES, replays_of, rows_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
+from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineStore
@@ -58,12 +60,15 @@ class Measurement:
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
 
-    def judge(self, workload: str, segment: Segment, server: Server | None) -> None:
-        """Add the findings on what a workload yielded."""
+    def judge(
+        self, workload: str, segment: Segment, server: Server | None, *, plain: Plain | None = None
+    ) -> None:
+        """Add the findings on what a workload yielded. plain: its baseline, for what that predicts."""
         bet = self.bets[workload]
         v = {n: cost.value for n, cost in bet.costs.v.items()}
         best = best_point(curve_of(segment, bet, v, Random(1)))  # noqa: S311  reproducible, no secret
-        verdict = verdict_of(bet, segment.profile, server, best=best)
+        lookup = predicted_lookup(bet, segment.profile, plain) if plain else None
+        verdict = verdict_of(bet, segment.profile, server, best=best, lookup=lookup)
         self.outcomes[workload] = verdict.outcome
         for finding in verdict.findings:
             self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
@@ -164,7 +169,7 @@ class Measurer:
             await run.send(job.prompts, requests=job.requests, recorder=self._recorder, source="measure")
         finally:
             result.bets[name] = run.bet()
-        result.judge(name, run.segment, server)
+        result.judge(name, run.segment, server, plain=job.plain)
 
     async def _open(self, profile: TuningProfile, *, key_of: TuningProfile | None = None) -> Server:
         return await open_server(
@@ -210,8 +215,10 @@ class Measurer:
 
     async def _plain(self, server: Server, job: _Job, probed: ProbeResult) -> Plain:
         profile, workload = job.profile, job.workload
+        answers: list[RequestResult] = []
         collector = Collector(
             profile,
+            on_answer=answers.append,
             on_request=lambda n: self._progress(f"{workload.name}: baseline, {n} of {job.requests} requests"),
         )
         await collector.send(server, job.prompts, requests=job.requests)
@@ -219,7 +226,10 @@ class Measurer:
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         source = "measured" if server.owned else "second server"
-        found = Plain(speed, source, probed.v, probed.error)
+        replayed = await replays_of(
+            server.client, answers, profile.traffic, USUAL_SIZES, probed.v, on_problem=self._progress
+        )
+        found = Plain(speed, source, probed.v, probed.error, replayed)
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
             try:
@@ -231,7 +241,8 @@ class Measurer:
     async def _probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
         """V(n), once per server: it does not depend on the prompts."""
         self._progress("probing what verification costs")
-        return await probe_if_possible(server.client, probe_points(profile), on_problem=self._progress)
+        points = {*probe_points(profile), *rows_of(USUAL_SIZES, profile.traffic)}
+        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
 
 async def open_server(

@@ -17,6 +17,7 @@ from spectui.lab.collect import Collector
 from spectui.lab.judging import with_costs
 from spectui.lab.recording import Recorder, RunRecord, summary_of
 from spectui.lab.server import Server
+from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Prompt
 from spectui.store.records import RunSummary
 
@@ -35,6 +36,7 @@ class MeasuredRun:
         plain: Plain | None,
         on_request: Callable[[int], None],
         fixed_length: bool | None = None,
+        on_answer: Callable[[RequestResult], None] | None = None,
     ) -> None:
         self._server = server
         self._profile = profile
@@ -43,7 +45,11 @@ class MeasuredRun:
         self._before = server.drafting
         self._record: RunRecord | None = None
         self._collector = Collector(
-            profile, fixed_length=fixed_length, rereads=server.rereads, on_request=self._counted
+            profile,
+            fixed_length=fixed_length,
+            rereads=server.rereads,
+            on_request=self._counted,
+            on_answer=on_answer,
         )
         self.segment = self._collector.segment
 

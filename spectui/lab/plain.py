@@ -20,7 +20,9 @@ from spectui.lab.launcher import Launcher, LaunchPlan
 from spectui.lab.neighbours import Neighbours
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.probe import probe as run_probe
+from spectui.lab.replaying import USUAL_SIZES, replays_of, rows_of
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
+from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Workload, load_workload
 from spectui.llama.address import same_origin
 from spectui.store.baselines import BaselineKey, BaselineStore
@@ -97,10 +99,15 @@ class PlainSpeed:
         await server.start(log_file=log_file)
         baseline.require_plain(server)
         self._neighbours.require_quiet()
-        speed, measured = await self._on(server, workload, plan.profile)
+        answers: list[RequestResult] = []
+        speed, measured = await self._on(server, workload, plan.profile, on_answer=answers.append)
         probed = await self._probe_if_possible(server, plan.profile)
         self._neighbours.require_undisturbed()
-        plain = Plain(speed, "measured", probed.v, probed.error)
+        self._on_note("baseline: looking up n-grams in the answers")
+        replayed = await replays_of(
+            server.client, answers, plan.profile.traffic, USUAL_SIZES, probed.v, on_problem=self._on_problem
+        )
+        plain = Plain(speed, "measured", probed.v, probed.error, replayed)
         key = baseline.key_for(plan, workload)
         self._measured[key] = plain
         try:
@@ -142,9 +149,10 @@ class PlainSpeed:
         return await run_probe(server.client, probe_points(profile), on_progress=probing)
 
     async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
+        points = {*probe_points(profile), *rows_of(USUAL_SIZES, profile.traffic)}
         return await probe_if_possible(
             server.client,
-            probe_points(profile),
+            sorted(points),
             on_problem=lambda why: self._on_problem(f"verification could not be probed: {why}"),
             on_progress=self._probing,
         )
@@ -153,7 +161,12 @@ class PlainSpeed:
         self._on_note(f"probing verification: {done} of {points}")
 
     async def _on(
-        self, server: Server, workload: Workload, plain: TuningProfile
+        self,
+        server: Server,
+        workload: Workload,
+        plain: TuningProfile,
+        *,
+        on_answer: Callable[[RequestResult], None] | None = None,
     ) -> tuple[SpeedEstimate, Segment]:
         def progress(requests: int, speed: SpeedEstimate | None) -> None:
             so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
@@ -161,7 +174,13 @@ class PlainSpeed:
 
         self._on_note("baseline: warming up")
         return await baseline.measure_plain(
-            server, workload, plain, on_token=self._on_token, on_begin=self._on_begin, on_progress=progress
+            server,
+            workload,
+            plain,
+            on_token=self._on_token,
+            on_begin=self._on_begin,
+            on_progress=progress,
+            on_answer=on_answer,
         )
 
 

@@ -143,6 +143,7 @@ class SnapshotReader:
             session.server,
             failures=session.troubles.failures,
             best=curve.best,
+            lookup=curve.lookup,
             traffic=session.traffic_state is not TrafficState.OFF,
             baseline_problem=session.troubles.baseline,
             baseline_stale=session.plain.stale(session.staging.staged),

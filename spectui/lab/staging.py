@@ -102,6 +102,7 @@ def changed(profile: TuningProfile, change: Change) -> TuningProfile:
         "mode": change.mode,
         "draft_length": change.draft_length,
         "p_min": change.p_min,
+        "ngram_lookup": change.ngram_lookup,
         "ngram_length": change.ngram_length,
     }
     return profile.with_speculation(**{name: value for name, value in wanted.items() if value is not None})

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import fmean
 
+from spectui.core.lookup import Replay
 from spectui.core.plain import counted, plain_line
+from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
@@ -27,11 +29,13 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder
+from spectui.lab.replaying import replays_of, rows_of
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import Found, Measured, SweepOrder
 from spectui.lab.sweepkeeping import SweepKeeper
 from spectui.lab.sweeporder import first_prompt, require_sweepable
 from spectui.lab.sweepreport import going_on, name_of
+from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import PromptOrder, load_workload
 from spectui.store.baselines import BaselineKey, BaselineStore
 from spectui.store.records import SweepState
@@ -218,7 +222,14 @@ class Sweeper:
         # Slots that wait for company say nothing about a full house.
         known = self._found.plain(condition) if task.cell.setting == PLAIN else None
         requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
-        run = MeasuredRun(server, profile, plain=self._against(task.cell), on_request=lambda _count: None)
+        answers: list[RequestResult] = []
+        run = MeasuredRun(
+            server,
+            profile,
+            plain=self._against(task.cell),
+            on_request=lambda _count: None,
+            on_answer=answers.append if task.cell.setting == PLAIN else None,
+        )
         await run.send(prompts, requests=requests, recorder=self._recorder, source="sweep")
         speed = run.segment.speed()
         if speed is None and task.cell.setting == PLAIN:
@@ -228,11 +239,23 @@ class Sweeper:
         elif task.cell.setting == PLAIN:
             waited = run.segment.bet().time_to_first_token_ms
             measured = _plain(task, speed, known, probed, first_token_ms=waited)
+            # Every setting is measured on the prompts of the first baseline.
+            replayed = known.replayed if known else await self._replayed(server, answers, probed)
+            measured = replace(measured, replayed=replayed)
             key = baseline.key_for(replace(server.plan, profile=profile), workload)
             self._remember(key, measured, run.segment)
         else:
             measured = replace(self._read(run, task.cell), requests=requests)
         await self._take(task.cell, measured)
+
+    async def _replayed(
+        self, server: LaunchedServer, answers: Sequence[RequestResult], probed: ProbeResult
+    ) -> tuple[Replay, ...]:
+        """What lookups make of the baseline's answers."""
+        traffic = server.plan.profile.traffic
+        return await replays_of(
+            server.client, answers, traffic, self._sizes, probed.v, on_problem=self._progress
+        )
 
     def _against(self, cell: Cell) -> Plain | None:
         """What a cell is measured against: what is known of its baseline by now; None for the baseline itself."""
@@ -270,14 +293,25 @@ class Sweeper:
         except SpectuiError as error:
             self._progress(str(error))
 
+    @property
+    def _sizes(self) -> tuple[tuple[int, int], ...]:
+        """Lookups and lengths of the grid that follow from the text."""
+        return tuple(
+            (s.ngram_lookup, s.ngram_length)
+            for s in self._order.grid.settings
+            if s.mode == NGRAM_SIMPLE and s.ngram_lookup and s.ngram_length
+        )
+
     async def _probe(self, server: LaunchedServer) -> ProbeResult:
-        """V(n), once: it does not depend on the prompts. A resumed sweep has it already."""
-        known = next((m for m in self._found.cells.values() if m.v), None)
-        if known is not None:
-            return ProbeResult(v=dict(known.v), error=dict(known.v_error))
+        """V(n), once: it does not depend on the prompts. A resumed sweep may have it already."""
+        profile, grid = server.plan.profile, self._order.grid
+        longest = max(grid.ks) if grid.fixed else 1
+        usual = probe_points(profile.with_speculation(draft_length=longest))
+        points = {*usual, longest + 1, *rows_of(self._sizes, profile.traffic)}
+        for known in self._found.cells.values():
+            if known.v and max(known.v) >= max(points):
+                return ProbeResult(v=dict(known.v), error=dict(known.v_error))
         self._progress("probing what verification costs")
-        longest = max(self._order.grid.ks) if self._order.grid.fixed else 1
-        points = {*probe_points(server.plan.profile.with_speculation(draft_length=longest)), longest + 1}
         return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
     async def _take(self, cell: Cell, measured: Measured) -> None:

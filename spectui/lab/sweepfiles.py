@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from spectui.core.lookup import Replay
 from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
 from spectui.core.segment import SpeedEstimate, speedup_over
 from spectui.core.snapshot import Estimate
 from spectui.core.stats import LIVES_ERROR
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
-from spectui.core.sweepsteps import Outcome
+from spectui.core.sweepprediction import Outcome, replay_of
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.records import Sweep
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _SWEPT: Final = ("mode", "draft_length", "p_min", "ngram_lookup", "ngram_length", "draft_models")
 """Settings of a profile's speculation that every cell replaces, or that no server sees."""
+_AS_REPLAYED: Final = 0.7
+"""Share of what a text makes a lookup draft that the server drafts at least: answers change with rounding."""
 REST: Final = "rest"
 """Key of the server seconds that belong to no cell: a sweep's last server on its way out."""
 
@@ -69,6 +72,8 @@ class Measured:
     v: Mapping[int, float] = field(default_factory=dict)
     """V(n), beside a baseline."""
     v_error: Mapping[int, float] = field(default_factory=dict)
+    replayed: tuple[Replay, ...] = ()
+    """What lookups make of a baseline's answers."""
     drift: float | None = None
     """Speed of the second baseline over the first's, where there are two."""
     failure: str | None = None
@@ -114,12 +119,14 @@ class Found:
     def outcomes(self) -> dict[Cell, Outcome]:
         """What deciding the next step takes. Reckoned anew each time: ask once for many cells."""
         failed = {cell: measured.requests for cell, measured in self.failed.items()}
+        untold = {cell.condition for cell in self.cells if self._drafts_less(cell)}
         nothing = {cell: Outcome(requests=0, speedup=None, failed=most) for cell, most in failed.items()}
         return nothing | {
             cell: Outcome(
                 requests=measured.requests,
                 speedup=self.speedup(cell),
                 predicted=self._predicted(cell, measured),
+                replayed=() if cell.condition in untold else measured.replayed,
                 failed=failed.get(cell, 0),
             )
             for cell, measured in self.cells.items()
@@ -142,6 +149,14 @@ class Found:
         if measured is None or measured.speedup_predicted is None:
             return None
         return measured.speedup_predicted * self._rebased(cell, measured)
+
+    def _drafts_less(self, cell: Cell) -> bool:
+        """Whether the server drafts less than the text alone allows: its answers then tell nothing of lookups."""
+        measured, plain = self.cells[cell], self.plain(cell.condition)
+        replay = None if plain is None else replay_of(cell.setting, plain.replayed)
+        if replay is None or measured.drafted_per_pass is None:
+            return False
+        return measured.drafted_per_pass < _AS_REPLAYED * replay.rows / replay.passes
 
     def _predicted(self, cell: Cell, measured: Measured) -> dict[int, Estimate]:
         by = self._rebased(cell, measured)

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from spectui.core.plain import plain_line
-from spectui.core.profile import OFF, TrafficSettings, TuningProfile, needs_draft_model, used_draft
+from spectui.core.profile import (
+    NGRAM_SIMPLE,
+    OFF,
+    TrafficSettings,
+    TuningProfile,
+    needs_draft_model,
+    used_draft,
+)
 from spectui.core.sweepplan import PLAIN, Condition, Grid, Pace
 from spectui.errors import UsageError
 from spectui.lab.launcher import Launcher
@@ -18,7 +25,6 @@ from spectui.lab.sweepfiles import SweepOrder, changed_file, identities, without
 from spectui.store.baselines import BaselineStore
 
 _USUAL_DRAFT: Final = "draft-simple"
-_USUAL_NGRAM: Final = "ngram-simple"
 
 
 async def require_sweepable(order: SweepOrder, launcher: Launcher, cache: Path | None) -> None:
@@ -74,7 +80,7 @@ async def order_for(
     if modes and set(modes) == {OFF}:
         raise UsageError(
             "off is always measured, and there is nothing to compare with it: name another mode, such as "
-            f"{_USUAL_NGRAM}"
+            f"{NGRAM_SIMPLE}"
         )
     lost = [mode for mode in modes if needs_draft_model(mode) and not found]
     if lost or not grid.settings:
@@ -133,4 +139,4 @@ async def _modes_for(profile: TuningProfile, launcher: Launcher, *, drafts: bool
     mode = profile.speculation.mode
     offered = (await launcher.capabilities(await launcher.binary(profile))).modes
     wanted = [mode] if mode != OFF else [_USUAL_DRAFT] if drafts else []
-    return tuple(dict.fromkeys([*wanted, *([_USUAL_NGRAM] if _USUAL_NGRAM in offered else [])]))
+    return tuple(dict.fromkeys([*wanted, *([NGRAM_SIMPLE] if NGRAM_SIMPLE in offered else [])]))

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from spectui.core.plain import counted, plain_line
 from spectui.core.recommend import Candidate, Recommendation, doubts_of, has_drifted, recommend
-from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
-from spectui.core.sweepsteps import INDIFFERENT, Outcomes, expected_seconds, predicted
+from spectui.core.sweepprediction import Outcomes, Predictions
+from spectui.core.sweepsteps import INDIFFERENT, expected_seconds
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
@@ -26,16 +26,19 @@ def name_of(condition: Condition, grid: Grid) -> str:
 
 def recommendations(found: Found, known: Outcomes) -> dict[Condition, Recommendation | None]:
     """What to use under each condition; None where nothing was tried beyond the baseline. known: found.outcomes."""
-    return {c: _recommended(found, c, known) for c in found.order.grid.conditions}
+    grid = found.order.grid
+    predictions = Predictions(grid, known)
+    return {c: _recommended(found, c, known, predictions) for c in grid.conditions}
 
 
 def sweep_to_json(found: Found) -> dict[str, Any]:
     """The object of `spectui sweep --json`; unknown is null."""
     grid, known = found.order.grid, found.outcomes
+    predictions = Predictions(grid, known)
     return {
         "sweep": found.number,
         "finished": found.finished,
-        "cells": [_cell(found, cell, known) for cell in grid.cells],
+        "cells": [_cell(found, cell, predictions) for cell in grid.cells],
         "baselines": [_baseline(found, condition) for condition in grid.conditions],
         "recommendation": {
             name_of(condition, grid): None if best is None else recommendation_to_json(best)
@@ -126,13 +129,9 @@ def sentence(name: str, best: Mapping[str, Any] | None) -> str:
     return f"{name}: use {label_of(best)}: {gain}"
 
 
-def _forecast(found: Found, cell: Cell, known: Outcomes) -> Estimate | None:
-    """The speedup of a cell as other cells predict it; None where they cannot."""
-    row = next((row for row in found.order.grid.fixed if cell.setting in row), None)
-    return None if row is None else predicted(cell, row, known)
-
-
-def _recommended(found: Found, condition: Condition, known: Outcomes) -> Recommendation | None:
+def _recommended(
+    found: Found, condition: Condition, known: Outcomes, predictions: Predictions
+) -> Recommendation | None:
     tried = any(cell.condition == condition and cell.setting != PLAIN for cell in found.cells)
     plain = found.plain(condition)
     if plain is None or not (tried or found.finished):
@@ -150,10 +149,10 @@ def _recommended(found: Found, condition: Condition, known: Outcomes) -> Recomme
     ]
     for setting in found.order.grid.settings:
         cell = Cell(condition, setting)
-        if cell not in known and (guess := _forecast(found, cell, known)) is not None:
-            candidates.append(Candidate(setting, guess, measured=False))
+        if cell not in known and (guess := predictions.of(cell)) is not None:
+            candidates.append(Candidate(setting, guess.speedup, measured=False))
     best = recommend(candidates)
-    # Off is what all runs say together, and a prediction comes from a whole one.
+    # Off is what all runs say together, and a prediction comes from whole ones.
     own = None if best.off else found.cells.get(Cell(condition, best.setting))
     requests = found.order.requests if own is None else own.requests
     return replace(best, doubts=doubts_of(plain.drift, requests))
@@ -182,16 +181,16 @@ def _setting(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _cell(found: Found, cell: Cell, known: Outcomes) -> dict[str, Any]:
+def _cell(found: Found, cell: Cell, predictions: Predictions) -> dict[str, Any]:
     run, failed = found.cells.get(cell), found.failed.get(cell)
-    guess, actual = _forecast(found, cell, known), found.speedup(cell)
+    guess, actual = predictions.of(cell), found.speedup(cell)
     measured = actual is not None
-    shown = guess if actual is None else actual
+    shown = actual if guess is None or measured else guess.speedup
     return {
         **_axes(cell),
         "tokens_per_second": run.speed.aggregate.value if run is not None and run.speed else None,
         "speedup_actual": actual.value if actual else None,
-        "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.value,
+        "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.speedup.value,
         "low": shown.low if shown else None,
         "high": shown.high if shown else None,
         "measured": measured,

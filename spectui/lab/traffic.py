@@ -27,11 +27,13 @@ _EMPTY_ANSWERS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResult:
-    """One request that ended: its passes, the prompt's id, the text and whether it is part of the measurement."""
+    """One request that ended: its passes, its prompt, the text and whether it is part of the measurement."""
 
     passes: RequestPasses
-    prompt_id: str
+    prompt: Prompt
     text: str
+    limit: int
+    """Tokens that it was asked for at most."""
     counted: bool
 
 
@@ -55,6 +57,7 @@ class TrafficObserver(Protocol):
 class _InFlight:
     rebuilder: PassRebuilder
     counted: bool
+    limit: int
     sent: float
     first_token: float | None = None
 
@@ -168,7 +171,9 @@ class Traffic:
     async def _send(self, prompt: Prompt, *, counted: bool) -> None:
         number, self._sent = self._sent, self._sent + 1
         request = self._request(prompt, number, counted=counted)
-        flight = _InFlight(PassRebuilder(self.draft_length, request.max_tokens), counted, self._clock())
+        flight = _InFlight(
+            PassRebuilder(self.draft_length, request.max_tokens), counted, request.max_tokens, self._clock()
+        )
         self._in_flight[number] = flight
         pieces: list[str] = []
         completed = False
@@ -214,8 +219,9 @@ class Traffic:
             flight.rebuilder.finish()
         result = RequestResult(
             passes=_collected(flight, completed=completed),
-            prompt_id=prompt.id,
+            prompt=prompt,
             text="".join(pieces),
+            limit=flight.limit,
             counted=flight.counted,
         )
         self._observer.request_ended(result)

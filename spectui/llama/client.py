@@ -172,13 +172,22 @@ class LlamaClient:
             raise ServerError(f"{self.base_url}/v1/models lists no models; is this a llama-server?")
         return tuple(ModelInfo.read(model) for model in listed if isinstance(model, dict))
 
-    async def token_ids(self, text: str) -> tuple[int, ...]:
-        """Tokens of `text` in the target's vocabulary, without special tokens."""
-        body = await self._call("POST", "/tokenize", data={"content": text})
+    async def token_ids(self, text: str, *, special: bool = False) -> tuple[int, ...]:
+        """Tokens of `text` in the target's vocabulary. special: with special tokens, as a prompt is read."""
+        data = {"content": text, "add_special": special, "parse_special": special}
+        body = await self._call("POST", "/tokenize", data=data)
         tokens = parse_object(body).get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(t, int) for t in tokens):
             raise ServerError(f"{self.base_url}/tokenize returned no tokens; is this a llama-server?")
         return tuple(tokens)
+
+    async def templated(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """The prompt that the model's chat template makes of messages."""
+        body = await self._call("POST", "/apply-template", data={"messages": list(messages)})
+        prompt = parse_object(body).get("prompt")
+        if not isinstance(prompt, str):
+            raise ServerError(f"{self.base_url}/apply-template returned no prompt; is this a llama-server?")
+        return prompt
 
     async def prompt_only(self, tokens: Sequence[int], *, slot: int) -> CumulativeTimings:
         """Process a prompt given as tokens, reusing what the slot has cached, and predict one token."""

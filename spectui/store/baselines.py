@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt
 
+from spectui.core.lookup import Replay
 from spectui.core.secrets import without_secrets
 from spectui.errors import SpectuiError
 from spectui.store.atomic import write_text
@@ -108,6 +109,8 @@ class Baseline:
     """V(n), a pass over n tokens in plain steps, where it was probed in the same life."""
     v_error: dict[int, Annotated[float, Ge(0)]] = field(default_factory=dict)
     """Relative standard error of V(n)."""
+    replayed: tuple[Replay, ...] = ()
+    """What n-gram lookups make of its answers, where they could be read back."""
     measured_at: Annotated[float, Ge(0)]
     """Seconds since 1970."""
 

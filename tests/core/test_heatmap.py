@@ -3,7 +3,7 @@ from __future__ import annotations
 from spectui.core.heatmap import CellState, HeatCell, heat_map
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Setting
-from spectui.core.sweepsteps import Outcome
+from spectui.core.sweepprediction import Outcome
 
 CODE, PROSE = Condition("code", 0.0), Condition("prose", 0.0)
 GRID = Grid(

@@ -11,19 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spectui.core.lookup import Replay
 from spectui.core.snapshot import Estimate
-from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Condition, Grid, Pace, Setting
-from spectui.core.sweepsteps import (
-    Life,
-    Outcome,
-    Outcomes,
-    Task,
-    best_known,
-    expected_seconds,
-    next_life,
-    predicted,
-    short_run,
-)
+from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Condition, Grid, Pace
+from spectui.core.sweepprediction import Outcome, Outcomes, Predictions
+from spectui.core.sweepsteps import Life, Task, best_known, expected_seconds, next_life, short_run
 
 REQUESTS = 8
 KS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -76,7 +68,9 @@ def swept(grid: Grid, truth: Truth, *, noise: float = 0.0, known: Outcomes | Non
         assert life.tasks
         lives.append(life)
         assert len(lives) < 100, "never ends"
-        outcomes |= measured(grid, truth, life, rng, noise)
+        for cell, outcome in measured(grid, truth, life, rng, noise).items():
+            told = outcomes[cell].replayed if cell in outcomes else ()
+            outcomes[cell] = replace(outcome, replayed=told)
     return lives
 
 
@@ -147,6 +141,48 @@ def test_the_peak_of_ngrams_is_found(best: tuple[int, int]) -> None:
     assert len(lives) < 1 + len(grid.settings)
 
 
+def with_replays(grid: Grid, truth: Truth, surplus: float) -> dict[Cell, Outcome]:
+    """Baselines whose answers tell what each n-gram setting makes of them, but for the cost of a row."""
+    known = {}
+    for condition in grid.conditions:
+        made = []
+        for setting in grid.settings:
+            if setting.ngram_lookup is not None and setting.ngram_length is not None:
+                rows = 10 * setting.ngram_length
+                steps = 1000 / truth(Cell(condition, setting)) - surplus * rows
+                made.append(Replay(setting.ngram_lookup, setting.ngram_length, 1000, 300, steps, rows, 0.05))
+        known[Cell(condition, PLAIN)] = Outcome(requests=REQUESTS, speedup=None, replayed=tuple(made))
+    return known
+
+
+@pytest.mark.parametrize("surplus", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("best", [(2, 8), (4, 8), (12, 48), (8, 32), (2, 48), (12, 8)])
+def test_ngrams_that_are_predicted_are_measured_where_they_may_win(
+    best: tuple[int, int], surplus: float
+) -> None:
+    grid, truth = a_grid(modes=("ngram-simple",)), a_machine(best=best, peak=2.2)
+    lives = swept(grid, truth, known=with_replays(grid, truth, surplus))
+    tasks = [t for life in lives for t in life.tasks if t.cell.setting != PLAIN]
+    assert pick(lives, truth, CODE) == pytest.approx(2.2)
+    assert {t.requests for t in tasks} == {REQUESTS}
+    # The first one tells the cost of a row, the second is the best.
+    assert len(tasks) <= 2
+
+
+def test_ngrams_that_are_predicted_to_lose_are_not_measured() -> None:
+    grid, truth = a_grid(modes=("ngram-simple",), workloads=("code", "json")), a_machine(peak=0.9)
+    assert swept(grid, truth, known=with_replays(grid, truth, 0.0)) == []
+
+
+def test_a_workload_whose_answers_cannot_be_read_is_scattered_alone() -> None:
+    grid, truth = a_grid(modes=("ngram-simple",), workloads=("code", "json")), a_machine(peak=0.7)
+    known = with_replays(grid, truth, 0.0)
+    known[Cell(CODE, PLAIN)] = replace(known[Cell(CODE, PLAIN)], replayed=())
+    lives = swept(grid, truth, known=known)
+    assert len(lives) == 4
+    assert {t.cell.condition for life in lives for t in life.tasks} == {CODE}
+
+
 def test_ngrams_that_lose_get_no_whole_run() -> None:
     lives = swept(a_grid(modes=("ngram-simple",)), a_machine(peak=0.7))
     assert len(lives) == 5
@@ -205,19 +241,21 @@ def test_what_leads_and_fails_in_its_whole_run_is_not_tried_for_ever() -> None:
 
 
 def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
-    row = tuple(Setting(mode="draft-simple", draft="/d.gguf", k=k, p_min=0.0) for k in (1, 2, 4, 8))
+    grid = a_grid(ks=(1, 2, 4, 8))
+    (row,) = grid.fixed
     guesses = {k: Estimate(value=1.2, low=1.1, high=1.3) for k in (1, 2, 8)}
     ran = Outcome(requests=8, speedup=Estimate(value=1.3), predicted=guesses)
     known = {Cell(CODE, row[2]): ran}
-    one, two, eight = (predicted(Cell(CODE, row[i]), row, known) for i in (0, 1, 3))
-    lows = [estimate.low for estimate in (one, two, eight) if estimate is not None and estimate.low]
+    predictions = Predictions(grid, known)
+    found = [predictions.of(Cell(CODE, row[i])) for i in (0, 1, 3)]
+    lows = [each.speedup.low for each in found if each is not None and each.speedup.low is not None]
     assert len(lows) == 3
     assert lows[0] < lows[1] < 1.1
     # Two doublings of 2 % each, and the lives of the run that predicts and of the baseline.
     assert lows[0] == pytest.approx(1.1 / math.exp(1.96 * math.hypot(0.04, 0.015, 0.015)))
     assert lows[2] < lows[1]
-    assert predicted(Cell(CODE, row[2]), row, known) is None
-    assert predicted(Cell(Condition("prose", 0.0), row[0]), row, known) is None
+    assert predictions.of(Cell(CODE, row[2])) is None
+    assert predictions.of(Cell(Condition("prose", 0.0), row[0])) is None
     assert best_known(CODE, known) == 1.3
     assert best_known(Condition("prose", 0.0), known) == 1.0
 
@@ -229,8 +267,13 @@ def test_what_is_left_counts_only_what_is_unknown() -> None:
     )
     least, most = expected_seconds(grid, (), pace, REQUESTS)
     whole, short = REQUESTS + WARMUP, short_run(REQUESTS) + WARMUP
-    assert least == pytest.approx(6 * 100 + 2 * whole + 4 * short)
+    assert least == pytest.approx(2 * 100 + 2 * whole)
     assert most == pytest.approx(19 * 100 + 19 * whole)
+    blind = a_grid(ks=(1, 4), modes=("draft-simple", "ngram-map-k"))
+    assert expected_seconds(blind, (), pace, REQUESTS) == (
+        pytest.approx(6 * 100 + 2 * whole + 4 * short),
+        most,
+    )
     assert expected_seconds(grid, (), pace, REQUESTS, exhaustive=True) == (most, most)
     everything = {*grid.cells, Cell(CODE, PLAIN)}
     assert expected_seconds(grid, everything, pace, REQUESTS) == (0, 0)

@@ -39,6 +39,47 @@ def test_too_long_a_draft_is_named_with_the_better_length() -> None:
     assert verdict.headline == "0.53x: 16 drafted tokens buy 0.47. Best here: length 1, 1.18x"
 
 
+PREDICTED = {
+    "best_lookup": 2,
+    "best_lookup_length": 16,
+    "best_lookup_speedup": 2.9,
+    "best_lookup_low": 2.0,
+    "best_lookup_high": 4.1,
+}
+
+
+def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
+    facts = replace(LOSING, **PREDICTED)
+    verdict = judge(facts)
+    assert verdict.outcome is Outcome.LOSING
+    assert verdict.findings[0].code == "ngram-better"
+    assert verdict.findings[0].advice == "ngram-simple, lookup 2, length 16: predicted 2.90x (2.00 to 4.10)"
+    assert verdict.change == Change(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
+    assert verdict.headline.endswith("Best here: ngram-simple, 2.90x")
+    assert "off-is-best" not in codes(replace(facts, best_speedup=0.9))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"best_lookup_low": 0.9},
+        {"best_lookup_low": None},
+        {"best_lookup_speedup": 1.04, "best_lookup_low": 1.01},
+        {"best_speedup": 2.85},
+        {"speedup": 2.5, "speedup_low": 2.4, "speedup_high": 2.6, "best_length": None},
+    ],
+)
+def test_a_lookup_that_may_lose_or_gains_little_is_not_advised(changes: dict[str, float | None]) -> None:
+    assert "ngram-better" not in codes(replace(LOSING, **{**PREDICTED, **changes}))
+
+
+def test_without_speculation_a_lookup_can_be_advised() -> None:
+    verdict = judge(replace(Facts(mode="off", draft_length=1), **PREDICTED))
+    assert verdict.outcome is Outcome.OFF
+    assert verdict.headline == "speculation is off: this is the plain speed"
+    assert [f.code for f in verdict.findings] == ["ngram-better"]
+
+
 def test_winning_needs_the_interval_above_one() -> None:
     won = replace(LOSING, speedup=1.3, speedup_low=1.2, speedup_high=1.4, best_length=16)
     assert judge(won).outcome is Outcome.WINNING

@@ -13,6 +13,7 @@ import pytest
 from scripted_server import Request, Script, ScriptedServer
 from unlaunched import CAPS, plan_for
 
+from spectui.core.lookup import Replay
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
@@ -290,12 +291,15 @@ async def test_what_was_measured_is_remembered_under_its_key(
             server.script.pass_ms = 21.0 if rounds % 2 else 20.0
 
         speed, segment, _ = await measured(server, attached_profile(server.url), after_each=vary)
-    baseline.remember(store, key, Plain(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}), segment)
+    replays = (Replay(2, 16, 1000.0, 200, 300.5, 1000, 0.1), Replay(2, 8, 1000.0, 300, 350.0, 500, 0.2))
+    plain = Plain(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}, replays)
+    baseline.remember(store, key, plain, segment)
     known = baseline.remembered(BaselineStore(tmp_path / "cache" / "baselines.json"), key)
     assert known is not None
     assert known.source == "remembered"
     assert known.v == {2: 1.1, 5: 1.6}
     assert known.v_error == {2: 0.01, 5: 0.02}
+    assert known.replayed == replays
     assert known.speed.per_stream == speed.per_stream
     assert known.speed.streams == speed.streams
     assert known.speed.relative_error == pytest.approx(speed.relative_error, rel=0.35)

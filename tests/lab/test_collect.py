@@ -14,7 +14,7 @@ from spectui.errors import ServerError, ServerGone
 from spectui.lab.collect import Collector
 from spectui.lab.server import AttachedServer
 from spectui.lab.traffic import RequestResult, Traffic
-from spectui.lab.workloads import PromptOrder, load_builtin
+from spectui.lab.workloads import Prompt, PromptOrder, load_builtin
 from spectui.llama.wire import StreamEvent
 
 
@@ -215,7 +215,7 @@ def ended(*drafts: int, counted: bool = True, completed: bool = True) -> Request
         predicted_ms=50.0 * len(steps),
         completed=completed,
     )
-    return RequestResult(passes=request, prompt_id="p", text="", counted=counted)
+    return RequestResult(passes=request, prompt=Prompt(id="p", text=""), text="", limit=64, counted=counted)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from spectui.core.lookup import Replay
 from spectui.core.passes import RequestPasses, TargetPass
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.core.segment import DraftTiming
@@ -11,6 +12,7 @@ from spectui.core.snapshot import HistoryMark, HistoryPoint
 from spectui.lab.baseline import Plain, given
 from spectui.lab.gauge import Gauge
 from spectui.lab.traffic import BusyClock, RateMeter, RequestResult
+from spectui.lab.workloads import Prompt
 
 K4 = TuningProfile(
     server=ServerSettings(model="t.gguf"),
@@ -38,7 +40,7 @@ def ended(*steps: TargetPass, counted: bool = True) -> RequestResult:
         predicted_ms=sum(s.ms or 0.0 for s in steps),
         ttft_ms=30.0,
     )
-    return RequestResult(passes=request, prompt_id="p", text="", counted=counted)
+    return RequestResult(passes=request, prompt=Prompt(id="p", text=""), text="", limit=64, counted=counted)
 
 
 class Flow:
@@ -239,6 +241,14 @@ def test_a_probed_verification_gives_a_prediction_and_the_loss() -> None:
         pytest.approx(bet.pass_cost)
     )
     assert bet.speedup_predicted is not None
+
+
+def test_what_the_baseline_foretells_of_lookups_comes_with_the_curve() -> None:
+    replays = (Replay(2, 16, 1000, 200, 300, 1000, 0.05),)
+    gauge = begun(flow=Flow(), plain=Plain(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays))
+    assert gauge.curve().lookup is not None
+    gauge.set_plain(given(20.0))
+    assert gauge.curve().lookup is None
 
 
 def test_the_curve_is_computed_again_only_when_a_request_ended() -> None:

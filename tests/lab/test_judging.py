@@ -4,11 +4,22 @@ import math
 from dataclasses import replace
 
 import pytest
+from unlaunched import CAPS, plan_for
 
+from spectui.core.lookup import UNKNOWN_SURPLUS, Replay
 from spectui.core.profile import SpeculationSettings, TuningProfile
 from spectui.core.snapshot import BetView, Estimate, PositionRow, Source
 from spectui.core.verdict import Failure, Outcome
-from spectui.lab.judging import cost_model, predicted_curve, textbook_curve, verdict_of, with_costs
+from spectui.lab.baseline import Plain, given
+from spectui.lab.judging import (
+    cost_model,
+    predicted_curve,
+    predicted_lookup,
+    textbook_curve,
+    verdict_of,
+    with_costs,
+)
+from spectui.lab.server import LaunchedServer
 
 PROFILE = TuningProfile(
     speculation=SpeculationSettings(mode="draft-simple", draft_model="d.gguf", draft_length=4)
@@ -223,3 +234,62 @@ def test_a_missing_baseline_of_a_foreign_server_is_given_and_not_measured() -> N
         advice[name] = findings["baseline-missing"]
     assert "measure --baseline" in advice["ours"]
     assert advice["foreign"] == "give one with --baseline"
+
+
+REPLAY = Replay(2, 16, 1000, 200, 300, 1000, 0.05)
+PLAIN = Plain(given(40.0).speed, "measured", V, {}, (REPLAY,))
+
+
+def lookup_of(bet: BetView, profile: TuningProfile = PROFILE) -> tuple[float, float | None, float | None]:
+    found = predicted_lookup(bet, profile, PLAIN)
+    assert found is not None
+    assert (found.lookup, found.length) == (2, 16)
+    return found.speedup.value, found.speedup.low, found.speedup.high
+
+
+LIVES = math.exp(1.96 * math.hypot(0.015, 0.015, 0.015))
+"""What the servers add to the interval of a replay."""
+
+
+def test_what_a_row_costs_is_taken_from_the_draft_that_runs() -> None:
+    # 4 rows that cost 0.1 each beyond V, or 0.15 of it is the fixed rest.
+    bet = replace(BET, pass_cost=1.5 + 5 * C + 0.4)
+    value, low, high = lookup_of(bet)
+    least, most = 0.25 / 4, 0.4 / 4
+    assert value == pytest.approx(REPLAY.speedup((least + most) / 2).value)
+    assert low == pytest.approx((REPLAY.speedup(most).low or 0.0) / LIVES)
+    assert high == pytest.approx((REPLAY.speedup(least).high or 0.0) * LIVES)
+
+
+@pytest.mark.parametrize("bet", [replace(BET, c=None), replace(BET, pass_cost=None), BetView()])
+def test_a_row_whose_cost_nothing_tells_may_cost_the_usual_most(bet: BetView) -> None:
+    value, low, high = lookup_of(bet)
+    assert value == pytest.approx(REPLAY.speedup(sum(UNKNOWN_SURPLUS) / 2).value)
+    assert low == pytest.approx((REPLAY.speedup(UNKNOWN_SURPLUS[1]).low or 0.0) / LIVES)
+    assert high == pytest.approx((REPLAY.speedup(UNKNOWN_SURPLUS[0]).high or 0.0) * LIVES)
+
+
+def test_a_lookup_that_runs_tells_the_cost_of_its_rows() -> None:
+    profile = PROFILE.with_speculation(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
+    # V takes 0.1 of a step per row, and it really was 0.15.
+    bet = replace(BET, c=None, drafted_per_pass=6.0, pass_cost=1 + 6 * 0.15)
+    value, low, _ = lookup_of(bet, profile)
+    assert value == pytest.approx(REPLAY.speedup(0.05).value)
+    assert low == pytest.approx((REPLAY.speedup(0.05).low or 0.0) / LIVES)
+
+
+def test_a_baseline_that_was_not_read_back_predicts_nothing() -> None:
+    assert predicted_lookup(BET, PROFILE, Plain(given(40.0).speed, "measured", V)) is None
+
+
+def test_a_lookup_is_advised_to_servers_of_ours_that_offer_it() -> None:
+    lookup = predicted_lookup(BET, PROFILE, PLAIN)
+    losing = replace(BET, speedup_actual=Estimate(value=0.8, low=0.78, high=0.82))
+    ours = LaunchedServer(plan_for(PROFILE))
+    assert verdict_of(losing, PROFILE, ours, lookup=lookup).findings[0].code == "ngram-better"
+    assert "ngram-simple" in CAPS.modes
+    old = LaunchedServer(replace(plan_for(PROFILE), capabilities=replace(CAPS, flags=())))
+    for server in (None, old):
+        assert "ngram-better" not in [
+            f.code for f in verdict_of(losing, PROFILE, server, lookup=lookup).findings
+        ]

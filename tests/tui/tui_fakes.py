@@ -46,7 +46,7 @@ from spectui.core.snapshot import (
     TrafficState,
 )
 from spectui.core.sweepplan import PLAIN, Cell, Grid
-from spectui.core.sweepsteps import Outcome as CellOutcome
+from spectui.core.sweepprediction import Outcome as CellOutcome
 from spectui.core.sweepview import ConditionMap, KeptSweep, SweepChoice, SweepPlan, SweepStage, SweepView
 from spectui.core.verdict import Change, Finding, Group, Outcome, Verdict
 from spectui.errors import ProfileError, SpectuiError

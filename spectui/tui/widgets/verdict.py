@@ -58,6 +58,7 @@ def describe(change: Change) -> str:
     parts = [
         shown(change.mode) if change.mode is not None else "",
         f"length {change.draft_length}" if change.draft_length is not None else "",
+        f"lookup {change.ngram_lookup}" if change.ngram_lookup is not None else "",
         f"n-gram length {change.ngram_length}" if change.ngram_length is not None else "",
         f"p_min {change.p_min:.2f}" if change.p_min is not None else "",
     ]

@@ -1,0 +1,99 @@
+"""Answers of a plain run -> what each n-gram lookup would have made of them.
+
+Apart from the lookup itself, which is arithmetic on tokens: here a server reads the texts in its vocabulary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby, product
+from operator import itemgetter
+from typing import Final
+
+from spectui.core.cost import ASSUMED_REST, CostModel
+from spectui.core.lookup import Answered, Lookups, Replay, replay
+from spectui.core.profile import TrafficSettings
+from spectui.core.sweepaxes import LENGTHS, LOOKUPS
+from spectui.errors import ServerError, ServerGone
+from spectui.lab.probe import MOST_TOKENS
+from spectui.lab.traffic import RequestResult
+from spectui.llama.client import LlamaClient
+
+_MISREAD: Final = 0.02
+"""Share of an answer's tokens that may be read otherwise than they were generated."""
+_READABLE: Final = 0.8
+"""Share of the answers that must be read as they were generated: those that are not are no random ones."""
+
+
+USUAL_SIZES: Final = tuple(product(LOOKUPS, LENGTHS))
+"""Lookups and lengths that are replayed where nobody chose."""
+
+
+def rows_of(sizes: Iterable[tuple[int, int]], traffic: TrafficSettings) -> set[int]:
+    """Rows of the longest passes, at which verification has to be probed; none where nothing is replayed."""
+    return {min(MOST_TOKENS, length + 1) for _, length in sizes} if traffic.concurrency == 1 else set()
+
+
+async def replays_of(
+    client: LlamaClient,
+    answers: Sequence[RequestResult],
+    traffic: TrafficSettings,
+    sizes: Collection[tuple[int, int]],
+    v: Mapping[int, float],
+    *,
+    on_problem: Callable[[str], None],
+) -> tuple[Replay, ...]:
+    """What lookups make of the answers of a server that does not speculate; v: V(n) as probed.
+
+    Nothing for several requests at once: the drafts of others share each pass, which no single text tells. Nor
+    where the server does not read its answers back; why is told. Raises ServerGone.
+    """
+    if traffic.concurrency > 1 or not sizes or not any(n > 1 for n in v):
+        return ()
+    try:
+        texts = await tokens_of(client, answers)
+    except ServerGone:
+        raise
+    except ServerError as error:
+        on_problem(f"n-gram lookups cannot be predicted: {error}")
+        return ()
+    return await asyncio.to_thread(replayed, texts, sizes, v)
+
+
+async def tokens_of(client: LlamaClient, answers: Sequence[RequestResult]) -> tuple[Answered, ...]:
+    """The answers as the server read and wrote them; none where too many are read otherwise than they were written.
+
+    Text may be spelled in other tokens than it was generated in: an answer whose number of tokens differs is left
+    out. Raises ServerError.
+    """
+    found = []
+    for answered in answers:
+        asked = answered.prompt
+        text = asked.text
+        if asked.messages is not None:
+            text = await client.templated([{"role": m.role, "content": m.content} for m in asked.messages])
+        prompt = await client.token_ids(text or "", special=True)
+        tokens = await client.token_ids(answered.text)
+        # The token that ends an answer shows in no text.
+        if abs(answered.passes.predicted_n - len(tokens)) <= 1 + _MISREAD * len(tokens):
+            found.append(Answered(prompt, tokens[: answered.limit], answered.limit))
+    return tuple(found) if len(found) >= _READABLE * len(answers) else ()
+
+
+def replayed(
+    texts: Sequence[Answered], sizes: Iterable[tuple[int, int]], v: Mapping[int, float]
+) -> tuple[Replay, ...]:
+    """What each lookup and length makes of the texts, if verification costs V(n).
+
+    A pass that drafts has the usual fixed rest as well. Empty where no text is known or nothing was probed.
+    """
+    cost = CostModel(t1_ms=1.0, c=0.0, v=v, u=ASSUMED_REST)
+    if not texts or not cost.probed:
+        return ()
+    found = []
+    for lookup, alike in groupby(sorted(set(sizes)), key=itemgetter(0)):
+        ready = [Lookups(text, lookup) for text in texts]
+        made = (replay(ready, length, lambda d: cost.pass_cost(d) if d else 1.0) for _, length in alike)
+        found += [each for each in made if each is not None]
+    return tuple(found)
