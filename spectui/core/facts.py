@@ -152,6 +152,8 @@ class Facts:
     def better_lookup(self) -> bool:
         """Whether an n-gram lookup is predicted to win, and to beat what runs and any other draft length."""
         value, low = self.best_lookup_speedup, self.best_lookup_low
+        if self.measuring_plain or not (self.judged if self.is_on else self.passes >= MIN_LIVE_PASSES):
+            return False
         others = max(self.speedup_high or self.speedup or 0.0, self.best_speedup or 0.0)
         return (
             value is not None

@@ -7,7 +7,7 @@ there. So the answers of a run without speculation tell what any lookup and leng
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,8 @@ REPLAY_ERROR: Final = 0.015
 """Standard error of a replay once the cost of its rows is known, beside that of the server lives (measured: twelve
 cells of a sweep were within 4 % of what the run of another one told)."""
 UNKNOWN_SURPLUS: Final = (0.0, 0.15)
-"""Plain steps beyond V that a drafted row costs where nothing tells it (measured: 0.05 for a model of 135 million
-parameters, whose output layer is a fifth of it; larger models have less)."""
+"""Least and largest plain steps beyond V that a drafted row costs where nothing tells it (measured: 0.05 for a
+model of 135 million parameters, whose output layer is a fifth of it; larger models have less)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,11 @@ class Replay:
     """Relative standard error between requests."""
 
     @property
+    def ceiling(self) -> float:
+        """The speedup if drafting and verifying were free: E."""
+        return self.tokens / self.passes
+
+    @property
     def row_cost(self) -> float:
         """Plain steps per drafted row, by V; only where something is drafted."""
         return (self.steps - self.passes) / self.rows
@@ -119,7 +124,7 @@ class Replay:
 
 
 def replay(texts: Sequence[Lookups], length: int, pass_cost: Callable[[int], float]) -> Replay | None:
-    """Drafts of at most `length` tokens on all texts, at one lookup; None for fewer than two texts with passes.
+    """Drafts of at most `length` tokens on all texts, at one lookup; None for fewer than two passes in all.
 
     pass_cost: R of a pass with d drafted tokens, in plain steps.
     """
@@ -128,9 +133,11 @@ def replay(texts: Sequence[Lookups], length: int, pass_cost: Callable[[int], flo
         passes = text.passes(length)
         number += len(passes)
         rows += sum(p.drafted for p in passes)
+        sums = RatioSums()
+        for step in passes:
+            sums = sums.plus(step.accepted + 1, pass_cost(step.drafted))
         if passes:
-            cost = math.fsum(pass_cost(p.drafted) for p in passes)
-            clusters.append(RatioSums().plus(sum(p.accepted + 1 for p in passes), cost))
+            clusters.append(sums)
     found = ratio(clusters)
     if found is None or found.standard_error is None:
         return None
@@ -146,35 +153,47 @@ class RowSurplus:
     error: float
 
 
-def row_surplus(runs: Iterable[tuple[Replay, float]], error: float) -> RowSurplus | None:
-    """The surplus by runs of replayed settings; None where nothing was drafted.
+def row_surplus(runs: Iterable[tuple[Replay, float]], error: float) -> RowSurplus:
+    """The surplus by what is known before and by runs of replayed settings, each weighed by its certainty.
 
     runs: each replay with the speedup that its setting was measured at, on the same answers; error: relative
     standard error of each of these. The surplus is the target's and the machine's alone (the probe computes logits
     for one row), so that one setting's run tells it for all; it is at least 0.
     """
-    rows, beyond, variance = 0, 0.0, 0.0
+    least, most = UNKNOWN_SURPLUS
+    # Before any run: evenly spread between both.
+    value, variance = (least + most) / 2, (most - least) ** 2 / 12
     for seen, speedup in runs:
-        taken = seen.tokens / speedup
-        rows += seen.rows
-        beyond += taken - seen.steps
-        variance += (error * taken) ** 2
-    return RowSurplus(max(0.0, beyond / rows), math.sqrt(variance) / rows) if rows else None
+        if seen.rows:
+            taken = seen.tokens / speedup
+            own, spread = (taken - seen.steps) / seen.rows, (error * taken / seen.rows) ** 2
+            value = (value * spread + own * variance) / (variance + spread)
+            variance = variance * spread / (variance + spread)
+    return RowSurplus(max(0.0, value), math.sqrt(variance))
 
 
-def best_lookup(replays: Iterable[Replay], surplus: tuple[float, float]) -> LookupPrediction | None:
-    """The replay that is predicted fastest; None without any that drafts.
+def best_lookup(
+    replays: Iterable[Replay], surplus: tuple[float, float], ran: Mapping[tuple[int, int], float]
+) -> LookupPrediction | None:
+    """The replay that is predicted fastest of those that did not run; None without any that drafts.
 
-    surplus: least and largest plain steps that a drafted row costs beyond V; their middle decides.
+    surplus: least and largest plain steps that a drafted row costs beyond V; their middle decides. ran: speedups
+    that were measured, by lookup and length: where other answers repeat more or less than those that were replayed,
+    all predictions are off by the same factor.
     """
-    drafting = [replay for replay in replays if replay.rows]
+    replays = tuple(replays)
+    off = [
+        math.log(ran[sizes] / replay.between(*surplus).value)
+        for replay in replays
+        if (sizes := (replay.lookup, replay.length)) in ran
+    ]
+    factor = math.exp(math.fsum(off) / len(off)) if off else 1.0
+    drafting = [replay for replay in replays if replay.rows and (replay.lookup, replay.length) not in ran]
     if not drafting:
         return None
     best = max(drafting, key=lambda replay: replay.between(*surplus).value)
-    lives = math.hypot(REPLAY_ERROR, LIVES_ERROR)
-    return LookupPrediction(
-        lookup=best.lookup, length=best.length, speedup=best.between(*surplus).widened(lives)
-    )
+    speedup = best.between(*surplus).times(factor).widened(math.hypot(REPLAY_ERROR, LIVES_ERROR))
+    return LookupPrediction(lookup=best.lookup, length=best.length, speedup=speedup)
 
 
 def _continuations(tokens: Sequence[int], first: int, lookup: int) -> list[int]:

@@ -114,6 +114,11 @@ class SpeculationSettings:
     """How often an n-gram must have been seen before it drafts."""
 
     @property
+    def lookup_sizes(self) -> tuple[int, int]:
+        """Tokens that must match, and that ngram-simple drafts, with the server's defaults (b7864 on)."""
+        return self.ngram_lookup or 12, self.ngram_length or 48
+
+    @property
     def fixed_length(self) -> bool:
         """Whether every pass drafts k tokens (but for a request's end), so that totals alone give alpha."""
         return self.mode != OFF and not is_ngram(self.mode) and self.p_min == 0.0

@@ -193,7 +193,11 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
         "ngram-better",
         Group.THE_BET,
         lambda f: f.better_lookup,
-        lambda _: "the answers repeat what stands before them, and looking that up drafts it without a model",
+        lambda f: (
+            "the answers repeat what stands before them in another measure than this lookup is made for"
+            if f.ngram
+            else "the answers repeat what stands before them, and looking that up drafts it without a model"
+        ),
         _lookup_advice,
         (
             "speedup",

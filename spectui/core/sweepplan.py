@@ -199,16 +199,18 @@ class Grid:
         """One setting of each row of fixed lengths, whose run predicts the others."""
         return tuple(anchor(row) for row in self.fixed)
 
-    @cached_property
-    def blind(self) -> tuple[Setting, ...]:
-        """Settings that an adaptive sweep runs shortly whatever it finds: no other run predicts them."""
-        families = (family for family in self.free if family.settings[0].mode != NGRAM_SIMPLE)
+    def blind(self, *, replays: bool) -> tuple[Setting, ...]:
+        """Settings that an adaptive sweep runs shortly whatever it finds: no other run predicts them.
+
+        replays: whether n-gram lookups can be replayed on a baseline's answers.
+        """
+        predicted = NGRAM_SIMPLE if replays else None
+        families = (family for family in self.free if family.settings[0].mode != predicted)
         return tuple(setting for family in families for setting in family.scattered())
 
-    @property
-    def certain(self) -> tuple[Setting, ...]:
-        """The settings that an adaptive sweep measures whatever it finds, as far as that can be said before."""
-        return (*self.anchors, *self.blind)
+    def certain(self, *, replays: bool) -> tuple[Setting, ...]:
+        """The settings that an adaptive sweep measures whatever it finds. replays: as in `blind`."""
+        return (*self.anchors, *self.blind(replays=replays))
 
     def _drafting(self) -> Iterable[tuple[str, str | None]]:
         for mode in self.modes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from spectui.core.lookup import REPLAY_ERROR, UNKNOWN_SURPLUS, Replay, RowSurplus, row_surplus
+from spectui.core.lookup import REPLAY_ERROR, Replay, row_surplus
 from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.snapshot import Estimate
 from spectui.core.stats import LIFE_ERROR, LIVES_ERROR
@@ -26,8 +26,8 @@ _BEYOND: Final = 2.0
 _DOUBT: Final = 1.96
 """Standard errors by which a draft length may be better than it is predicted."""
 _PROBE_ERROR: Final = 0.1
-"""By how much of a lookup's speedup the probe may make it too slow; usually it makes it too fast."""
-_HOPELESS: Final = 2
+"""By how much of a lookup's speedup the probe may make it too slow while none ran."""
+_GIVEN_UP: Final = 2
 """Lookups that failed before one worked, after which no more are tried."""
 
 
@@ -114,22 +114,21 @@ class Predictions:
         if replay is None:
             return None
         runs = {other: run for other, run in self._replayed_runs.items() if other != cell}
-        surplus = _fitted(runs)
-        if surplus is None:
-            if not runs and len(self._failures) >= _HOPELESS:
-                return None
-            speedup = replay.between(*UNKNOWN_SURPLUS).widened(math.hypot(REPLAY_ERROR, LIVES_ERROR))
-            at_best = replay.speedup(UNKNOWN_SURPLUS[0]).value * math.exp(_PROBE_ERROR)
-            return Prediction(speedup=speedup, at_best=at_best, tells=True)
+        if not runs and len(self._failures) >= _GIVEN_UP:
+            return None
+        # Only runs at temperature 0 gave the very answers that were replayed.
+        greedy = [run for other, run in runs.items() if other.condition.temperature == 0]
+        surplus = row_surplus(greedy or runs.values(), LIVES_ERROR)
         estimate = replay.speedup(surplus.value)
         # How far an error of the surplus carries grows with the rows that a step drafts.
         error = math.hypot(REPLAY_ERROR, surplus.error * replay.rows * estimate.value / replay.tokens)
         if cell.condition.temperature > 0:
-            # Other answers than those that the baseline gave.
             error = math.hypot(error, replay.error)
+        told = any(seen.rows for seen, _ in runs.values())
+        reach = error if told else math.hypot(error, _PROBE_ERROR)
         return Prediction(
             speedup=estimate.widened(math.hypot(error, LIFE_ERROR)),
-            at_best=estimate.value * math.exp(error),
+            at_best=min(replay.ceiling, estimate.value * math.exp(reach)),
             tells=True,
         )
 
@@ -143,13 +142,13 @@ class Predictions:
         }
 
     @cached_property
-    def _failures(self) -> list[Cell]:
-        """Replayed cells that yielded nothing."""
-        return [
-            cell
+    def _failures(self) -> set[Setting]:
+        """Replayed settings that yielded nothing; a server that does not start fails under all conditions."""
+        return {
+            cell.setting
             for cell, outcome in self._known.items()
             if outcome.speedup is None and self._replay(cell) is not None
-        ]
+        }
 
     def _replay(self, cell: Cell) -> Replay | None:
         plain = self._known.get(Cell(cell.condition, PLAIN))
@@ -162,9 +161,3 @@ def replay_of(setting: Setting, replays: Iterable[Replay]) -> Replay | None:
         return None
     sizes = setting.ngram_lookup, setting.ngram_length
     return next((replay for replay in replays if (replay.lookup, replay.length) == sizes), None)
-
-
-def _fitted(runs: Mapping[Cell, tuple[Replay, float]]) -> RowSurplus | None:
-    """The surplus by runs on the very answers that were replayed, which takes temperature 0, else by all."""
-    greedy = [run for cell, run in runs.items() if cell.condition.temperature == 0]
-    return row_surplus(greedy or runs.values(), LIVES_ERROR)

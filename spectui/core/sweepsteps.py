@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from spectui.core.recommend import WORTH
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, by_life
 from spectui.core.sweepprediction import Outcomes, Predictions
 
@@ -54,7 +55,7 @@ def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = 
         if life := _life(setting, grid.conditions, known, requests):
             return life
     if exhaustive:
-        return _closing(grid, known, requests)
+        return _closing(grid, known, requests) or _settling(grid, known, requests)
     short = short_run(requests)
     predictions = Predictions(grid, known)
     for family in grid.free:
@@ -67,18 +68,28 @@ def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = 
         or _refining(grid, known, short, predictions)
         or _final(grid, known, requests)
         or _closing(grid, known, requests)
+        or _settling(grid, known, requests)
     )
 
 
 def expected_seconds(
-    grid: Grid, known: Collection[Cell], pace: Pace, requests: int, *, exhaustive: bool = False
+    grid: Grid,
+    known: Collection[Cell],
+    pace: Pace,
+    requests: int,
+    *,
+    exhaustive: bool = False,
+    replays: bool = True,
 ) -> tuple[float, float]:
-    """What the cells that nothing is known of take: those that are measured for sure, and all of them in full."""
+    """What the cells that nothing is known of take: those that are measured for sure, and all of them in full.
+
+    replays: whether n-gram lookups can be replayed on a baseline's answers.
+    """
     most = _seconds((PLAIN, *grid.settings), grid, known, pace, requests)
     if exhaustive:
         return most, most
     least = _seconds((PLAIN, *grid.anchors), grid, known, pace, requests)
-    return least + _seconds(grid.blind, grid, known, pace, short_run(requests)), most
+    return least + _seconds(grid.blind(replays=replays), grid, known, pace, short_run(requests)), most
 
 
 def best_known(condition: Condition, known: Outcomes) -> float:
@@ -185,3 +196,24 @@ def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
         if max(found, default=0.0) >= _HOPELESS and known[cell].requests < 2 * requests:
             tasks.append(Task(cell, 2 * requests))
     return Life(PLAIN, tuple(tasks)) if tasks else None
+
+
+def _settling(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+    """As many requests again, in one run, for what leads and is worth its setting but may still lose."""
+    wanted: dict[Setting, list[Task]] = {}
+    for condition in grid.conditions:
+        found = {
+            cell: outcome.speedup
+            for cell, outcome in known.items()
+            if cell.condition == condition and outcome.speedup is not None and outcome.requests >= requests
+        }
+        if not found:
+            continue
+        lead = max(found, key=lambda cell: found[cell].value)
+        value, low = found[lead].value, found[lead].low
+        if value >= WORTH and low is not None and low <= 1 and known[lead].tried < 2 * requests:
+            wanted.setdefault(lead.setting, []).append(Task(lead, 2 * requests))
+    if not wanted:
+        return None
+    first = max(wanted, key=lambda setting: len(wanted[setting]))
+    return Life(first, tuple(wanted[first]))

@@ -6,6 +6,7 @@ Applies the launch table of `findings` and the measurement table of `rules`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from spectui.core.facts import Facts
 from spectui.core.findings import (
@@ -32,6 +33,10 @@ __all__ = [
     "Verdict",
     "judge",
 ]
+
+
+_LOOKUP: Final = "ngram-better"
+"""Says what to change and not why it is as it is, so that it heads nothing."""
 
 
 def judge(facts: Facts, failures: Sequence[Failure] = ()) -> Verdict:
@@ -76,12 +81,13 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
         return "speculation is off: this is the plain speed"
     if f.measuring_plain:
         return "measuring the plain speed first: speculation is off for it"
-    bet = next((x for x in findings if x.group == Group.THE_BET), None)
+    bet = next((x for x in findings if x.group == Group.THE_BET and x.code != _LOOKUP), None)
     if f.speedup is not None and f.judged:
         about = bet.message if bet else length_message(f)
         best = f". Best here: length {f.better_length}, {f.best_speedup:.2f}x" if f.better_length else ""
         if f.better_lookup:
-            best = f". Best here: {NGRAM_SIMPLE}, {f.best_lookup_speedup:.2f}x"
+            sizes = f"lookup {f.best_lookup}, length {f.best_lookup_length}"
+            best = f". Best here: {NGRAM_SIMPLE}, {sizes}, {f.best_lookup_speedup:.2f}x"
         return f"{f.speedup:.2f}x: {about}{best}"
     if findings:
         return findings[0].message

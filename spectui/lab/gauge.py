@@ -13,7 +13,7 @@ from typing import Final
 
 from spectui.core import speedup
 from spectui.core.passes import RequestPasses
-from spectui.core.profile import OFF, TuningProfile
+from spectui.core.profile import NGRAM_SIMPLE, OFF, TuningProfile
 from spectui.core.segment import (
     DraftTiming,
     Segment,
@@ -23,7 +23,15 @@ from spectui.core.segment import (
     speedup_over,
 )
 from spectui.core.series import BoundedSeries
-from spectui.core.snapshot import BetView, CurvePoint, CurveView, Estimate, HistoryMark, HistoryView
+from spectui.core.snapshot import (
+    BetView,
+    CurvePoint,
+    CurveView,
+    Estimate,
+    HistoryMark,
+    HistoryView,
+    LookupPrediction,
+)
 from spectui.lab.baseline import Plain
 from spectui.lab.judging import curve_of, predicted_lookup, textbook_curve, with_costs
 from spectui.lab.probe import ProbeResult
@@ -67,6 +75,7 @@ class Gauge:
         self._curve_requests = -1
         self._random = Random(1)  # noqa: S311  a reproducible bootstrap, no secret
         self._measured: dict[tuple[object, ...], dict[int, SpeedEstimate]] = {}
+        self._lookups: dict[tuple[object, ...], dict[tuple[int, int], SpeedEstimate]] = {}
 
     def begin(
         self,
@@ -252,12 +261,13 @@ class Gauge:
     def _new_curve(self) -> CurveView:
         bet, profile = self._bet, self.segment.profile
         speculation = profile.speculation
-        lookup = predicted_lookup(bet, profile, self.plain) if self.plain else None
-        if speculation.mode == OFF:
-            return replace(self._curve, revision=self._curve.revision + 1, now=None, lookup=lookup)
-        speeds = self._measured.setdefault(_comparable(profile), {})
         speed = self.segment.speed()
-        if speed is not None and bet.passes >= _MIN_POINT_PASSES and self.drafting_known:
+        known = speed is not None and bet.passes >= _MIN_POINT_PASSES and self.drafting_known
+        lookup = self._lookup(bet, profile, speed if known else None)
+        if speculation.mode == OFF:
+            return replace(self._curve, revision=self._curve.revision + 1, now=None, best=None, lookup=lookup)
+        speeds = self._measured.setdefault(_comparable(profile), {})
+        if speed is not None and known:
             speeds[longest_draft(profile)] = speed
         plain = self.plain.speed if self.plain else None
         points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
@@ -272,6 +282,18 @@ class Gauge:
             lookup=lookup,
         )
 
+    def _lookup(
+        self, bet: BetView, profile: TuningProfile, speed: SpeedEstimate | None
+    ) -> LookupPrediction | None:
+        """The lookup that is predicted fastest; speed: of the running settings, once there is enough of it."""
+        ran, plain = self._lookups.setdefault(_conditions(profile), {}), self.plain
+        if speed is not None and profile.speculation.mode == NGRAM_SIMPLE:
+            ran[profile.speculation.lookup_sizes] = speed
+        if plain is None:
+            return None
+        speedups = {sizes: speedup_over(each, plain.speed).value for sizes, each in ran.items()}
+        return predicted_lookup(bet, profile, plain, speedups)
+
 
 def _point(draft_length: int, actual: Estimate) -> CurvePoint:
     """A length measured in this session, against the baseline of now: it beats any prediction."""
@@ -280,19 +302,27 @@ def _point(draft_length: int, actual: Estimate) -> CurvePoint:
     )
 
 
-def _comparable(profile: TuningProfile) -> tuple[object, ...]:
-    """Segments whose points may share one chart: all but the draft length is the same."""
-    speculation, traffic = profile.speculation, profile.traffic
+def _conditions(profile: TuningProfile) -> tuple[object, ...]:
+    """What the speed of one speculation depends on besides."""
+    traffic = profile.traffic
     return (
         profile.server,
-        speculation.mode,
-        speculation.draft_model,
-        speculation.p_min,
-        speculation.draft_min,
-        speculation.ngram_lookup,
         profile.sampling.temperature,
         traffic.workload,
         traffic.prompts,
         traffic.concurrency,
         traffic.depth,
+    )
+
+
+def _comparable(profile: TuningProfile) -> tuple[object, ...]:
+    """Segments whose points may share one chart: all but the draft length is the same."""
+    speculation = profile.speculation
+    return (
+        *_conditions(profile),
+        speculation.mode,
+        speculation.draft_model,
+        speculation.p_min,
+        speculation.draft_min,
+        speculation.ngram_lookup,
     )

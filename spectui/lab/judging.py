@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 from typing import Final
 
 from spectui.core import speedup
@@ -26,9 +27,9 @@ from spectui.core.segment import Segment, longest_draft
 from spectui.core.snapshot import BetView, Costs, CurvePoint, Estimate, LookupPrediction
 from spectui.core.verdict import Facts, Failure, Verdict, judge
 from spectui.lab.baseline import Plain
+from spectui.lab.replaying import offers_lookups
 from spectui.lab.server import LaunchedServer, Server
 
-_LOOKUP_FLAG: Final = "--spec-ngram-simple-size-n"
 _REPLICATES: Final = 40
 """Bootstrap draws behind the interval of a curve without agreements: its width to about a tenth."""
 
@@ -148,13 +149,21 @@ def curve_of(
     )
 
 
-def predicted_lookup(bet: BetView, profile: TuningProfile, plain: Plain) -> LookupPrediction | None:
+def predicted_lookup(
+    bet: BetView,
+    profile: TuningProfile,
+    plain: Plain,
+    ran: Mapping[tuple[int, int], float] = MappingProxyType({}),
+) -> LookupPrediction | None:
     """The n-gram lookup that is predicted fastest from the baseline's answers; None where they tell nothing.
 
     What a drafted row costs beyond V is read off the running settings where they show it. bet: judged against
-    `plain`.
+    `plain`. ran: speedups of lookups that ran under the same conditions, by their sizes; they are not predicted.
     """
-    return best_lookup(plain.replayed, _surplus(bet, profile, plain))
+    actual = bet.speedup_actual
+    if profile.speculation.mode == NGRAM_SIMPLE and actual is not None:
+        ran = {**ran, profile.speculation.lookup_sizes: actual.value}
+    return best_lookup(plain.replayed, _surplus(bet, profile, plain), ran)
 
 
 def _surplus(bet: BetView, profile: TuningProfile, plain: Plain) -> tuple[float, float]:
@@ -167,12 +176,12 @@ def _surplus(bet: BetView, profile: TuningProfile, plain: Plain) -> tuple[float,
     if not drafted or cost is None:
         return UNKNOWN_SURPLUS
     if speculation.mode == NGRAM_SIMPLE:
-        sizes = speculation.ngram_lookup, speculation.ngram_length
+        sizes = speculation.lookup_sizes
         own = next((r for r in plain.replayed if r.rows and (r.lookup, r.length) == sizes), None)
         found = None if own is None else max(0.0, (cost - 1) / drafted - own.row_cost)
         return UNKNOWN_SURPLUS if found is None else (found, found)
     model = cost_model(bet, plain.v)
-    if model is None or bet.c is None:
+    if model is None or bet.c is None or not bet.fixed_length:
         return UNKNOWN_SURPLUS
     rest = cost - replace(model, u=0.0).pass_cost(drafted)
     return max(0.0, rest - USUAL_REST) / drafted, max(0.0, rest) / drafted
@@ -213,10 +222,9 @@ def verdict_of(
 ) -> Verdict:
     """Judge one segment; what the server's log reported is added to `failures`.
 
-    lookup: counts where the server is ours and offers it with sizes of its own (b8955 on: before, the draft length
-    cuts its drafts).
+    lookup: counts while the server is one of ours that offers it.
     """
-    if not (isinstance(server, LaunchedServer) and server.plan.capabilities.flag(_LOOKUP_FLAG)):
+    if server is None or not (server.alive and offers_lookups(server)):
         lookup = None
     speculation, actual = profile.speculation, bet.speedup_actual
     loss = bet.loss

@@ -26,7 +26,7 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder
-from spectui.lab.replaying import USUAL_SIZES, replays_of, rows_of
+from spectui.lab.replaying import replays_of, rows_of, sizes_for
 from spectui.lab.server import AttachedServer, LaunchedServer, Server, failure_of
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import PromptOrder, Workload, load_workload
@@ -226,9 +226,8 @@ class Measurer:
         if speed is None:
             raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
         source = "measured" if server.owned else "second server"
-        replayed = await replays_of(
-            server.client, answers, profile.traffic, USUAL_SIZES, probed.v, on_problem=self._progress
-        )
+        sizes = sizes_for(server, profile.traffic)
+        replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
         found = Plain(speed, source, probed.v, probed.error, replayed)
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
@@ -241,7 +240,7 @@ class Measurer:
     async def _probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
         """V(n), once per server: it does not depend on the prompts."""
         self._progress("probing what verification costs")
-        points = {*probe_points(profile), *rows_of(USUAL_SIZES, profile.traffic)}
+        points = {*probe_points(profile), *rows_of(sizes_for(server, profile.traffic))}
         return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
 

@@ -7,7 +7,7 @@ that the session can show it and end it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from spectui.core.plain import counted
@@ -20,7 +20,7 @@ from spectui.lab.launcher import Launcher, LaunchPlan
 from spectui.lab.neighbours import Neighbours
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.probe import probe as run_probe
-from spectui.lab.replaying import USUAL_SIZES, replays_of, rows_of
+from spectui.lab.replaying import replays_of, rows_of, sizes_for
 from spectui.lab.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Workload, load_workload
@@ -101,12 +101,10 @@ class PlainSpeed:
         self._neighbours.require_quiet()
         answers: list[RequestResult] = []
         speed, measured = await self._on(server, workload, plan.profile, on_answer=answers.append)
-        probed = await self._probe_if_possible(server, plan.profile)
+        sizes = sizes_for(server, plan.profile.traffic)
+        probed = await self._probe_if_possible(server, plan.profile, rows_of(sizes))
         self._neighbours.require_undisturbed()
-        self._on_note("baseline: looking up n-grams in the answers")
-        replayed = await replays_of(
-            server.client, answers, plan.profile.traffic, USUAL_SIZES, probed.v, on_problem=self._on_problem
-        )
+        replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._on_problem)
         plain = Plain(speed, "measured", probed.v, probed.error, replayed)
         key = baseline.key_for(plan, workload)
         self._measured[key] = plain
@@ -148,11 +146,12 @@ class PlainSpeed:
         self._neighbours.require_quiet()
         return await run_probe(server.client, probe_points(profile), on_progress=probing)
 
-    async def _probe_if_possible(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        points = {*probe_points(profile), *rows_of(USUAL_SIZES, profile.traffic)}
+    async def _probe_if_possible(
+        self, server: Server, profile: TuningProfile, more: Collection[int] = ()
+    ) -> ProbeResult:
         return await probe_if_possible(
             server.client,
-            sorted(points),
+            sorted({*probe_points(profile), *more}),
             on_problem=lambda why: self._on_problem(f"verification could not be probed: {why}"),
             on_progress=self._probing,
         )

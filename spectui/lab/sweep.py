@@ -29,7 +29,7 @@ from spectui.lab.launcher import Launcher
 from spectui.lab.measured import MeasuredRun
 from spectui.lab.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.recording import Recorder
-from spectui.lab.replaying import replays_of, rows_of
+from spectui.lab.replaying import replays_of, rows_of, sizes_for
 from spectui.lab.server import LaunchedServer
 from spectui.lab.sweepfiles import Found, Measured, SweepOrder
 from spectui.lab.sweepkeeping import SweepKeeper
@@ -119,7 +119,12 @@ class Sweeper:
         """Seconds that are left: for sure, and at most."""
         order = self._order
         return expected_seconds(
-            order.grid, self._found.known, self._pace(), order.requests, exhaustive=order.exhaustive
+            order.grid,
+            self._found.known,
+            self._pace(),
+            order.requests,
+            exhaustive=order.exhaustive,
+            replays=order.replays,
         )
 
     async def run(
@@ -252,10 +257,8 @@ class Sweeper:
         self, server: LaunchedServer, answers: Sequence[RequestResult], probed: ProbeResult
     ) -> tuple[Replay, ...]:
         """What lookups make of the baseline's answers."""
-        traffic = server.plan.profile.traffic
-        return await replays_of(
-            server.client, answers, traffic, self._sizes, probed.v, on_problem=self._progress
-        )
+        sizes = self._sizes(server)
+        return await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
 
     def _against(self, cell: Cell) -> Plain | None:
         """What a cell is measured against: what is known of its baseline by now; None for the baseline itself."""
@@ -287,29 +290,29 @@ class Sweeper:
     def _remember(self, key: BaselineKey, measured: Measured, segment: Segment) -> None:
         if measured.speed is None:
             return
-        plain = Plain(measured.speed, "measured", measured.v, measured.v_error)
+        plain = Plain(measured.speed, "measured", measured.v, measured.v_error, measured.replayed)
         try:
             baseline.remember(self._baselines, key, plain, segment)
         except SpectuiError as error:
             self._progress(str(error))
 
-    @property
-    def _sizes(self) -> tuple[tuple[int, int], ...]:
-        """Lookups and lengths of the grid that follow from the text."""
-        return tuple(
+    def _sizes(self, server: LaunchedServer) -> tuple[tuple[int, int], ...]:
+        """Lookups and lengths of the grid that can be replayed."""
+        wanted = [
             (s.ngram_lookup, s.ngram_length)
             for s in self._order.grid.settings
             if s.mode == NGRAM_SIMPLE and s.ngram_lookup and s.ngram_length
-        )
+        ]
+        return sizes_for(server, server.plan.profile.traffic, wanted)
 
     async def _probe(self, server: LaunchedServer) -> ProbeResult:
         """V(n), once: it does not depend on the prompts. A resumed sweep may have it already."""
         profile, grid = server.plan.profile, self._order.grid
         longest = max(grid.ks) if grid.fixed else 1
         usual = probe_points(profile.with_speculation(draft_length=longest))
-        points = {*usual, longest + 1, *rows_of(self._sizes, profile.traffic)}
+        points = {*usual, longest + 1, *rows_of(self._sizes(server))}
         for known in self._found.cells.values():
-            if known.v and max(known.v) >= max(points):
+            if known.replayed or (known.v and max(known.v) >= max(points)):
                 return ProbeResult(v=dict(known.v), error=dict(known.v_error))
         self._progress("probing what verification costs")
         return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)

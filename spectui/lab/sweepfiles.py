@@ -30,6 +30,8 @@ _SWEPT: Final = ("mode", "draft_length", "p_min", "ngram_lookup", "ngram_length"
 """Settings of a profile's speculation that every cell replaces, or that no server sees."""
 _AS_REPLAYED: Final = 0.7
 """Share of what a text makes a lookup draft that the server drafts at least: answers change with rounding."""
+_ENOUGH_ROWS: Final = 100
+"""Drafted tokens from which that share says something."""
 REST: Final = "rest"
 """Key of the server seconds that belong to no cell: a sweep's last server on its way out."""
 
@@ -47,6 +49,11 @@ class SweepOrder:
     """The binary and the models: others make another sweep."""
     build: str | None = None
     """As the binary names it; another one makes another sweep."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether lookups can be replayed on the answers of a baseline: the drafts of others are in no text."""
+        return self.profile.traffic.concurrency == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,20 +161,14 @@ class Found:
         """Whether the server drafts less than the text alone allows: its answers then tell nothing of lookups."""
         measured, plain = self.cells[cell], self.plain(cell.condition)
         replay = None if plain is None else replay_of(cell.setting, plain.replayed)
-        if replay is None or measured.drafted_per_pass is None:
+        few = replay is None or replay.rows < _ENOUGH_ROWS or cell.condition.temperature > 0
+        if replay is None or few or measured.drafted_per_pass is None:
             return False
         return measured.drafted_per_pass < _AS_REPLAYED * replay.rows / replay.passes
 
     def _predicted(self, cell: Cell, measured: Measured) -> dict[int, Estimate]:
         by = self._rebased(cell, measured)
-        return {
-            k: Estimate(
-                value=e.value * by,
-                low=None if e.low is None else e.low * by,
-                high=None if e.high is None else e.high * by,
-            )
-            for k, e in measured.predicted.items()
-        }
+        return {k: estimate.times(by) for k, estimate in measured.predicted.items()}
 
     def _rebased(self, cell: Cell, measured: Measured) -> float:
         """The baseline that a cell was measured against over what is known of it by now."""

@@ -51,8 +51,10 @@ def sweep_to_json(found: Found) -> dict[str, Any]:
 def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
     """The object of `spectui sweep --plan --json`: what would be measured, and how long that takes."""
     grid = order.grid
-    sure = grid.settings if order.exhaustive else grid.certain
-    least, most = expected_seconds(grid, (), pace, order.requests, exhaustive=order.exhaustive)
+    sure = grid.settings if order.exhaustive else grid.certain(replays=order.replays)
+    least, most = expected_seconds(
+        grid, (), pace, order.requests, exhaustive=order.exhaustive, replays=order.replays
+    )
     # The baseline may come again at the end.
     most += pace.seconds(1, len(grid.conditions), order.requests)
     return {

@@ -274,7 +274,14 @@ def _seen(view: SweepView, found: Found, pace: Pace) -> PlannedSweep:
     starts, minutes = data["restarts"], data["minutes"]
     begun = bool(found.known)
     stage = SweepStage.DONE if found.finished else SweepStage.STOPPED if begun else SweepStage.READY
-    left = expected_seconds(order.grid, found.cells, pace, order.requests, exhaustive=order.exhaustive)
+    left = expected_seconds(
+        order.grid,
+        found.cells,
+        pace,
+        order.requests,
+        exhaustive=order.exhaustive,
+        replays=order.replays,
+    )
     seen = replace(
         view,
         stage=stage,

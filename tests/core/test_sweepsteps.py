@@ -174,6 +174,17 @@ def test_ngrams_that_are_predicted_to_lose_are_not_measured() -> None:
     assert swept(grid, truth, known=with_replays(grid, truth, 0.0)) == []
 
 
+def test_lookups_that_never_match_are_not_measured() -> None:
+    grid = a_grid(modes=("ngram-simple",), workloads=("prose", "rewrite"))
+    known = with_replays(grid, a_machine(best=(2, 16), peak=2.0), 0.05)
+    prose = Cell(Condition("prose", 0.0), PLAIN)
+    never = tuple(Replay(r.lookup, r.length, 1000, 1000, 1000, 0, 0.0) for r in known[prose].replayed)
+    known[prose] = replace(known[prose], replayed=never)
+    lives = swept(grid, a_machine(best=(2, 16), peak=2.0), known=known)
+    tasks = [t.cell for life in lives for t in life.tasks if t.cell.setting != PLAIN]
+    assert {cell.condition.workload for cell in tasks} == {"rewrite"}
+
+
 def test_a_workload_whose_answers_cannot_be_read_is_scattered_alone() -> None:
     grid, truth = a_grid(modes=("ngram-simple",), workloads=("code", "json")), a_machine(peak=0.7)
     known = with_replays(grid, truth, 0.0)
@@ -225,6 +236,24 @@ def test_a_cell_that_failed_is_not_tried_again() -> None:
     assert next_life(grid, known, REQUESTS) is None
 
 
+def test_what_leads_and_may_still_lose_is_run_once_more_with_twice_the_requests() -> None:
+    grid = a_grid(ks=(4,), workloads=("code", "json"))
+    four = grid.fixed[0][0]
+    known = {Cell(c, PLAIN): Outcome(requests=2 * REQUESTS, speedup=None) for c in grid.conditions}
+    unsure, sure = Estimate(value=1.15, low=0.95, high=1.35), Estimate(value=1.15, low=1.02, high=1.3)
+    for condition, speedup in zip(grid.conditions, (unsure, sure), strict=True):
+        known[Cell(condition, four)] = Outcome(requests=REQUESTS, speedup=speedup)
+    for exhaustive in (False, True):
+        life = next_life(grid, known, REQUESTS, exhaustive=exhaustive)
+        assert life == Life(four, (Task(Cell(CODE, four), 2 * REQUESTS),))
+    known[Cell(CODE, four)] = Outcome(requests=2 * REQUESTS, speedup=unsure)
+    assert next_life(grid, known, REQUESTS) is None
+    known[Cell(CODE, four)] = Outcome(requests=REQUESTS, speedup=unsure, failed=2 * REQUESTS)
+    assert next_life(grid, known, REQUESTS) is None
+    known[Cell(CODE, four)] = Outcome(requests=REQUESTS, speedup=Estimate(value=1.02, low=0.9, high=1.1))
+    assert next_life(grid, known, REQUESTS) is None
+
+
 def test_what_leads_and_fails_in_its_whole_run_is_not_tried_for_ever() -> None:
     grid, truth = a_grid(modes=("ngram-simple",)), a_machine(peak=2.2)
     outcomes: dict[Cell, Outcome] = {}
@@ -269,11 +298,10 @@ def test_what_is_left_counts_only_what_is_unknown() -> None:
     whole, short = REQUESTS + WARMUP, short_run(REQUESTS) + WARMUP
     assert least == pytest.approx(2 * 100 + 2 * whole)
     assert most == pytest.approx(19 * 100 + 19 * whole)
-    blind = a_grid(ks=(1, 4), modes=("draft-simple", "ngram-map-k"))
-    assert expected_seconds(blind, (), pace, REQUESTS) == (
-        pytest.approx(6 * 100 + 2 * whole + 4 * short),
-        most,
-    )
+    blind = pytest.approx(6 * 100 + 2 * whole + 4 * short), most
+    assert expected_seconds(grid, (), pace, REQUESTS, replays=False) == blind
+    maps = a_grid(ks=(1, 4), modes=("draft-simple", "ngram-map-k"))
+    assert expected_seconds(maps, (), pace, REQUESTS) == blind
     assert expected_seconds(grid, (), pace, REQUESTS, exhaustive=True) == (most, most)
     everything = {*grid.cells, Cell(CODE, PLAIN)}
     assert expected_seconds(grid, everything, pace, REQUESTS) == (0, 0)

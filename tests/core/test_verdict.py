@@ -55,7 +55,9 @@ def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
     assert verdict.findings[0].code == "ngram-better"
     assert verdict.findings[0].advice == "ngram-simple, lookup 2, length 16: predicted 2.90x (2.00 to 4.10)"
     assert verdict.change == Change(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
-    assert verdict.headline.endswith("Best here: ngram-simple, 2.90x")
+    assert verdict.headline == (
+        "0.53x: 16 drafted tokens buy 0.47. Best here: ngram-simple, lookup 2, length 16, 2.90x"
+    )
     assert "off-is-best" not in codes(replace(facts, best_speedup=0.9))
 
 
@@ -66,6 +68,8 @@ def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
         {"best_lookup_low": None},
         {"best_lookup_speedup": 1.04, "best_lookup_low": 1.01},
         {"best_speedup": 2.85},
+        {"passes": 10},
+        {"measuring_plain": True},
         {"speedup": 2.5, "speedup_low": 2.4, "speedup_high": 2.6, "best_length": None},
     ],
 )
@@ -74,7 +78,8 @@ def test_a_lookup_that_may_lose_or_gains_little_is_not_advised(changes: dict[str
 
 
 def test_without_speculation_a_lookup_can_be_advised() -> None:
-    verdict = judge(replace(Facts(mode="off", draft_length=1), **PREDICTED))
+    assert codes(replace(Facts(mode="off", draft_length=1), **PREDICTED)) == []
+    verdict = judge(replace(Facts(mode="off", draft_length=1, passes=100), **PREDICTED))
     assert verdict.outcome is Outcome.OFF
     assert verdict.headline == "speculation is off: this is the plain speed"
     assert [f.code for f in verdict.findings] == ["ngram-better"]

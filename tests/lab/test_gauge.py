@@ -251,6 +251,31 @@ def test_what_the_baseline_foretells_of_lookups_comes_with_the_curve() -> None:
     assert gauge.curve().lookup is None
 
 
+def test_a_lookup_that_ran_in_this_session_is_not_predicted_again() -> None:
+    replays = (Replay(2, 16, 1000, 200, 300, 1000, 0.05), Replay(2, 8, 1000, 300, 350, 500, 0.05))
+    plain = Plain(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays)
+    lookups = K4.with_speculation(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
+    gauge = begun(flow=Flow(), plain=plain)
+    first = gauge.curve().lookup
+    assert first is not None
+    assert first.length == 16
+    gauge.begin(lookups, None, None)
+    gauge.set_plain(plain)
+    gauge.request_ended(result_of())
+    read(gauge)
+    gauge.curve()
+    gauge.begin(K4, None, None)
+    gauge.set_plain(plain)
+    read(gauge)
+    again = gauge.curve().lookup
+    assert again is not None
+    assert again.length == 8
+    gauge.begin(K4.with_sampling(temperature=1.0), None, None)
+    gauge.set_plain(plain)
+    read(gauge)
+    assert gauge.curve().lookup == first
+
+
 def test_the_curve_is_computed_again_only_when_a_request_ended() -> None:
     gauge = begun(flow=Flow(), plain=given(20.0))
     gauge.request_ended(result_of())

@@ -8,7 +8,7 @@ from unlaunched import CAPS, plan_for
 
 from spectui.core.lookup import UNKNOWN_SURPLUS, Replay
 from spectui.core.profile import SpeculationSettings, TuningProfile
-from spectui.core.snapshot import BetView, Estimate, PositionRow, Source
+from spectui.core.snapshot import BetView, Estimate, PositionRow, ServerState, Source
 from spectui.core.verdict import Failure, Outcome
 from spectui.lab.baseline import Plain, given
 from spectui.lab.judging import (
@@ -269,13 +269,26 @@ def test_a_row_whose_cost_nothing_tells_may_cost_the_usual_most(bet: BetView) ->
     assert high == pytest.approx((REPLAY.speedup(UNKNOWN_SURPLUS[0]).high or 0.0) * LIVES)
 
 
-def test_a_lookup_that_runs_tells_the_cost_of_its_rows() -> None:
+def test_a_lookup_that_runs_tells_what_its_rows_and_answers_make_of_others() -> None:
     profile = PROFILE.with_speculation(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
-    # V takes 0.1 of a step per row, and it really was 0.15.
-    bet = replace(BET, c=None, drafted_per_pass=6.0, pass_cost=1 + 6 * 0.15)
-    value, low, _ = lookup_of(bet, profile)
-    assert value == pytest.approx(REPLAY.speedup(0.05).value)
-    assert low == pytest.approx((REPLAY.speedup(0.05).low or 0.0) / LIVES)
+    plain = replace(PLAIN, replayed=(REPLAY, Replay(2, 8, 1000, 300, 350, 500, 0.05)))
+    # V takes 0.1 of a step per row, and it really was 0.15; these answers repeat less than those of the baseline.
+    bet = replace(
+        BET, c=None, drafted_per_pass=6.0, pass_cost=1 + 6 * 0.15, speedup_actual=Estimate(value=1.4)
+    )
+    found = predicted_lookup(bet, profile, plain)
+    assert found is not None
+    assert (found.lookup, found.length) == (2, 8)
+    off = 1.4 / REPLAY.speedup(0.05).value
+    assert found.speedup.value == pytest.approx(off * 1000 / (350 + 0.05 * 500))
+    # What runs is not predicted, the server's defaults included.
+    assert predicted_lookup(bet, profile, PLAIN) is None
+    usual = replace(PLAIN, replayed=(replace(REPLAY, lookup=12, length=48),))
+    assert predicted_lookup(bet, PROFILE.with_speculation(mode="ngram-simple"), usual) is None
+
+
+def test_drafts_that_vary_in_length_tell_no_cost() -> None:
+    assert lookup_of(replace(BET, fixed_length=False)) == lookup_of(replace(BET, c=None))
 
 
 def test_a_baseline_that_was_not_read_back_predicts_nothing() -> None:
@@ -286,10 +299,11 @@ def test_a_lookup_is_advised_to_servers_of_ours_that_offer_it() -> None:
     lookup = predicted_lookup(BET, PROFILE, PLAIN)
     losing = replace(BET, speedup_actual=Estimate(value=0.8, low=0.78, high=0.82))
     ours = LaunchedServer(plan_for(PROFILE))
-    assert verdict_of(losing, PROFILE, ours, lookup=lookup).findings[0].code == "ngram-better"
-    assert "ngram-simple" in CAPS.modes
     old = LaunchedServer(replace(plan_for(PROFILE), capabilities=replace(CAPS, flags=())))
-    for server in (None, old):
+    dead = LaunchedServer(plan_for(PROFILE))
+    ours.state = old.state = ServerState.RUNNING
+    assert verdict_of(losing, PROFILE, ours, lookup=lookup).findings[0].code == "ngram-better"
+    for server in (None, old, dead):
         assert "ngram-better" not in [
             f.code for f in verdict_of(losing, PROFILE, server, lookup=lookup).findings
         ]

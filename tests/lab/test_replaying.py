@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 import httpx
 import pytest
+from unlaunched import CAPS, plan_for
 
 from spectui.core.cost import ASSUMED_REST
 from spectui.core.lookup import Answered
 from spectui.core.passes import RequestPasses
-from spectui.core.profile import TrafficSettings
+from spectui.core.profile import ServerSettings, TrafficSettings, TuningProfile
 from spectui.errors import ServerError
-from spectui.lab.replaying import replayed, replays_of, rows_of, tokens_of
+from spectui.lab.replaying import Sizes, replayed, replays_of, rows_of, sizes_for, tokens_of
+from spectui.lab.server import AttachedServer, LaunchedServer
 from spectui.lab.traffic import RequestResult
 from spectui.lab.workloads import Message, Prompt
+from spectui.llama.capabilities import Flag
 from spectui.llama.client import LlamaClient
 
 Handler: TypeAlias = Callable[[httpx.Request], httpx.Response]
@@ -37,7 +42,7 @@ def served(request: httpx.Request) -> httpx.Response:
 def answer(text: str, *, prompt: Prompt, predicted_n: int | None = None) -> RequestResult:
     made = len(text) if predicted_n is None else predicted_n
     passes = RequestPasses(passes=(), drafted=0, accepted=0, predicted_n=made, predicted_ms=1.0)
-    return RequestResult(passes=passes, prompt=prompt, text=text, limit=prompt.max_tokens or 9, counted=True)
+    return RequestResult(passes=passes, prompt=prompt, text=text, limit=prompt.max_tokens or 12, counted=True)
 
 
 async def test_prompts_are_read_with_special_tokens_and_answers_without() -> None:
@@ -46,7 +51,7 @@ async def test_prompts_are_read_with_special_tokens_and_answers_without() -> Non
     async with LlamaClient("http://t", transport=httpx.MockTransport(served)) as client:
         texts = await tokens_of(client, [answer("xyz", prompt=raw), answer("q", prompt=chat)])
     assert texts == (
-        Answered((0, 97, 98), (120, 121, 122), 9),
+        Answered((0, 97, 98), (120, 121, 122), 12),
         Answered((0, 60, 99, 62), (113,), 3),
     )
 
@@ -56,14 +61,6 @@ async def test_an_answer_that_reads_otherwise_than_it_was_generated_is_left_out(
     result = answer("abcd", prompt=Prompt(id="p", text="x"), predicted_n=made)
     async with LlamaClient("http://t", transport=httpx.MockTransport(served)) as client:
         assert len(await tokens_of(client, [result])) == used
-
-
-async def test_answers_of_which_too_many_read_otherwise_tell_nothing() -> None:
-    good = [answer("abcd", prompt=Prompt(id=f"p{i}", text="x")) for i in range(4)]
-    bad = answer("abcd", prompt=Prompt(id="bad", text="x"), predicted_n=9)
-    async with LlamaClient("http://t", transport=httpx.MockTransport(served)) as client:
-        assert len(await tokens_of(client, [*good, bad])) == 4
-        assert await tokens_of(client, [*good[:3], bad]) == ()
 
 
 async def test_an_answer_that_reads_longer_than_it_was_asked_for_is_cut() -> None:
@@ -92,29 +89,67 @@ def test_each_size_is_replayed_once() -> None:
     assert replayed((), [(2, 8)], V) == ()
     assert replayed(texts, [(2, 8)], {1: 1.0}) == ()
     sizes = [(2, 8), (4, 8), (2, 48), (2, 1000)]
-    assert rows_of(sizes, TrafficSettings()) == {9, 49, 512}
-    assert rows_of(sizes, TrafficSettings(concurrency=2)) == set()
+    assert rows_of(sizes) == {9, 49, 512}
 
 
-async def asked(concurrency: int, v: dict[int, float], handler: Handler = served) -> tuple[int, list[str]]:
+@pytest.mark.parametrize(
+    ("concurrency", "flags", "offered"),
+    [(1, CAPS.flags, True), (2, CAPS.flags, False), (1, (), False)],
+)
+async def test_lookups_are_replayed_for_one_request_at_a_time_where_they_have_sizes(
+    concurrency: int, flags: tuple[Flag, ...], *, offered: bool
+) -> None:
+    profile = TuningProfile(server=ServerSettings(model="/m/t.gguf"))
+    plan = replace(plan_for(profile), capabilities=replace(CAPS, flags=flags))
+    server = LaunchedServer(plan)
+    traffic = TrafficSettings(concurrency=concurrency)
+    assert sizes_for(server, traffic, [(2, 8)]) == (((2, 8),) if offered else ())
+    assert (len(sizes_for(server, traffic)) == 16) is offered
+    foreign = AttachedServer(profile.with_server(url="http://127.0.0.1:1"), api_key=None)
+    assert sizes_for(foreign, traffic) == ()
+
+
+async def asked(
+    answers: list[RequestResult],
+    handler: Handler = served,
+    *,
+    v: Mapping[int, float] = MappingProxyType(V),
+    sizes: Sizes = ((2, 8),),
+) -> tuple[int, list[str]]:
     """How many sizes were predicted, and what was said."""
     said: list[str] = []
-    traffic = TrafficSettings(concurrency=concurrency, max_tokens=12)
     async with LlamaClient("http://t", transport=httpx.MockTransport(handler)) as client:
-        found = await replays_of(
-            client, [answer("cdefghijklmn", prompt=COPY)] * 2, traffic, [(2, 8)], v, on_problem=said.append
-        )
+        found = await replays_of(client, answers, sizes, v, on_problem=said.append)
     return len(found), said
 
 
-async def test_lookups_are_predicted_for_one_request_at_a_time_and_a_known_cost() -> None:
-    assert await asked(1, V) == (1, [])
-    assert await asked(2, V) == (0, [])
-    assert await asked(1, {1: 1.0}) == (0, [])
+COPIED = [answer("cdefghijklmn", prompt=COPY)] * 2
 
 
-async def test_a_server_that_does_not_read_its_answers_back_says_so() -> None:
-    found, said = await asked(1, V, lambda _: httpx.Response(500, json={"error": {"message": "busy"}}))
+async def test_lookups_are_predicted_where_verification_is_known() -> None:
+    assert await asked(COPIED) == (1, [])
+    assert await asked(COPIED, v={1: 1.0}) == (0, [])
+    assert await asked(COPIED, sizes=()) == (0, [])
+
+
+def gone(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("refused", request=request)
+
+
+@pytest.mark.parametrize(
+    "handler", [gone, lambda _: httpx.Response(500, json={"error": {"message": "busy"}})]
+)
+async def test_a_server_that_does_not_read_its_answers_back_says_so(handler: Handler) -> None:
+    found, said = await asked(COPIED, handler)
     assert found == 0
     assert len(said) == 1
     assert said[0].startswith("n-gram lookups cannot be predicted: ")
+
+
+async def test_answers_of_which_too_many_read_otherwise_tell_nothing() -> None:
+    bad = answer("cdefghijklmn", prompt=COPY, predicted_n=30)
+    assert await asked([*COPIED, *COPIED, bad]) == (1, [])
+    assert await asked([*COPIED, bad]) == (
+        0,
+        ["n-gram lookups cannot be predicted: 1 of 3 answers read otherwise than they were written"],
+    )

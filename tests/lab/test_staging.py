@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spectui.core.profile import BaselineSettings, ServerSettings, SpeculationSettings, TuningProfile
-from spectui.lab.staging import Staging
+from spectui.core.verdict import Change
+from spectui.lab.staging import Staging, changed
 
 A = TuningProfile(
     server=ServerSettings(model="t.gguf"),
@@ -192,3 +193,10 @@ def test_the_way_back_is_bounded() -> None:
         steps += 1
     assert steps == 50
     assert staging.running == length(14)
+
+
+def test_an_advised_lookup_leaves_the_draft_where_it_was() -> None:
+    lookup = changed(A, Change(mode="ngram-simple", ngram_lookup=2, ngram_length=16))
+    assert lookup.speculation.lookup_sizes == (2, 16)
+    assert lookup.with_speculation(mode=A.speculation.mode, ngram_lookup=None, ngram_length=None) == A
+    assert A.with_speculation(mode="ngram-simple").speculation.lookup_sizes == (12, 48)

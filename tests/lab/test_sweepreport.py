@@ -9,12 +9,14 @@ import json
 import math
 import shlex
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spectui.core.lookup import Replay
 from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
 from spectui.core.segment import SpeedEstimate
 from spectui.core.snapshot import Estimate
@@ -70,10 +72,42 @@ def a_sweep() -> Found:
     return found
 
 
-def test_a_sweep_is_kept_and_read_back(tmp_path: Path) -> None:
+REPLAYS = (Replay(4, 8, 1000, 300, 400.0, 1000, 0.1), Replay(4, 48, 1000, 250, 380.0, 1500, 0.1))
+
+
+def replayed_sweep(*, drafted: float = 1000 / 300) -> Found:
+    """One lookup was measured, at 450 steps for its 1000 rows; drafted: per pass of that run."""
+    found = Found(order=ORDER, number=7, finished=True)
+    found.take(Cell(CODE, PLAIN), replace(plain(), replayed=REPLAYS))
+    found.take(Cell(CODE, LOOKUP), ran(1000 / 450, drafted_per_pass=drafted))
+    return found
+
+
+def test_lookups_are_predicted_by_one_that_ran() -> None:
+    cells = {
+        c["ngram_length"]: c for c in sweep_to_json(replayed_sweep())["cells"] if c["workload"] == "code"
+    }
+    # 0.05 steps per row beyond V.
+    assert cells[48]["speedup_predicted"] == pytest.approx(1000 / (380 + 0.05 * 1500), rel=0.01)
+    assert cells[48]["low"] < cells[48]["speedup_predicted"] < cells[48]["high"]
+    assert not cells[48]["measured"]
+    # The run itself was predicted without it.
+    assert cells[8]["speedup_actual"] == pytest.approx(1000 / 450)
+    assert cells[8]["speedup_predicted"] == pytest.approx(1000 / (400 + 0.075 * 1000))
+    prose = [c for c in sweep_to_json(replayed_sweep())["cells"] if c["workload"] == "prose"]
+    assert {c["speedup_predicted"] for c in prose} == {None}
+
+
+def test_a_server_that_drafts_less_than_the_text_allows_tells_nothing_of_others() -> None:
+    cells = sweep_to_json(replayed_sweep(drafted=2.0))["cells"]
+    assert {c["speedup_predicted"] for c in cells if c["workload"] == "code"} == {None}
+
+
+@pytest.mark.parametrize("begun", [a_sweep, replayed_sweep])
+def test_a_sweep_is_kept_and_read_back(tmp_path: Path, begun: Callable[[], Found]) -> None:
     store = ResultStore(tmp_path / "results.sqlite")
     number = store.begin_sweep(plan_of(ORDER), at=1.0)
-    found = a_sweep()
+    found = begun()
     for cell, measured in found.cells.items():
         assert store.put_cell(number, stored_key(cell, measured, at=2.0), stored(measured), at=2.0)
     store.put_cell(number, "rest 3.0 requests=0", stored(Measured(requests=0, server_seconds=1.5)), at=3.0)
@@ -82,7 +116,7 @@ def test_a_sweep_is_kept_and_read_back(tmp_path: Path) -> None:
     back = found_of(known)
     assert back.cells == found.cells
     assert back.outcomes == found.outcomes
-    assert back.server_seconds == pytest.approx(3 * 3.0 + 1.5)
+    assert back.server_seconds == pytest.approx(3.0 * len(found.cells) + 1.5)
     assert back.order.grid == GRID
     store.end_sweep(number, "done", at=4.0)
     assert store.unfinished_sweep(plan_of(ORDER)) is None

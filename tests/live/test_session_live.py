@@ -133,6 +133,24 @@ async def test_the_baseline_is_measured_once_and_then_remembered(
     assert known.bet.baseline_source == "remembered"
 
 
+async def test_lookups_are_predicted_with_the_baseline_and_remembered(
+    opened: Callable[[TuningProfile], Watched], demo_pair: DemoPair, server_binary: Path
+) -> None:
+    profile = pair_profile(demo_pair.target, demo_pair.drafts[0], server_binary)
+    profile = profile.with_traffic(max_tokens=32, warmup=0, workload="rewrite")
+    w = opened(profile)
+    w.session.open(traffic=True, baseline_first=True)
+    judged = await w.until(lambda s: s.bet.speedup_actual is not None and s.bet.requests >= 1, 180)
+    assert judged.curve.lookup is not None
+    assert w.session.gauge.plain is not None
+    assert len(w.session.gauge.plain.replayed) == 16
+    again = opened(profile)
+    again.session.open(traffic=False)
+    await again.until(lambda s: s.bet.baseline is not None)
+    assert again.session.gauge.plain is not None
+    assert again.session.gauge.plain.replayed == w.session.gauge.plain.replayed
+
+
 async def test_a_draft_that_fails_to_load_shows_the_reason_and_undo_repairs(
     opened: Callable[[TuningProfile], Watched], profile: TuningProfile, tmp_path: Path
 ) -> None:

@@ -57,6 +57,20 @@ def test_an_adaptive_sweep_predicts_what_it_does_not_measure(profile_file: Path)
     assert kept()[0].state == "done"
 
 
+def test_lookups_are_predicted_from_the_plain_run(profile_file: Path) -> None:
+    axes = ("--lookup", "2,4", "--length", "8,16", "--workload", "rewrite")
+    data, err = swept(profile_file, "--mode", "ngram-simple", *axes, "--runs", 4, "--tokens", 24)
+    cells = data["cells"]
+    assert len(cells) == 4
+    assert all(cell["speedup_predicted"] is not None for cell in cells)
+    measured = [cell for cell in cells if cell["measured"]]
+    assert measured
+    # A whole run each: a short one would tell less than the prediction.
+    assert {cell["requests"] for cell in measured} == {4}
+    assert "cannot be predicted" not in err
+    assert data["recommendation"]["rewrite"]["speedup"] > 1
+
+
 def test_killed_again_and_again_it_keeps_every_finished_cell(profile_file: Path) -> None:
     assert killed_and_resumed(3, Random(), [profile_file, *SMALL]) == []
 

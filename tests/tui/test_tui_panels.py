@@ -268,6 +268,8 @@ def test_changes_in_words() -> None:
         describe(Change(mode="draft-simple", draft_length=2, p_min=0.5))
         == "draft-simple, length 2, p_min 0.50"
     )
+    lookup = Change(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
+    assert describe(lookup) == "ngram-simple, lookup 2, n-gram length 16"
 
 
 def test_banner_of_a_failed_launch() -> None:
