@@ -123,6 +123,11 @@ class Replay:
         return Estimate(value=middle.value, low=dear.low, high=cheap.high)
 
 
+def replay_at(replays: Iterable[Replay], sizes: tuple[int | None, int | None]) -> Replay | None:
+    """The replay of this lookup and length."""
+    return next((replay for replay in replays if (replay.lookup, replay.length) == sizes), None)
+
+
 def replay(texts: Sequence[Lookups], length: int, pass_cost: Callable[[int], float]) -> Replay | None:
     """Drafts of at most `length` tokens on all texts, at one lookup; None for fewer than two passes in all.
 

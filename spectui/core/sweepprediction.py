@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from spectui.core.lookup import REPLAY_ERROR, Replay, row_surplus
+from spectui.core.lookup import REPLAY_ERROR, Replay, replay_at, row_surplus
 from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.snapshot import Estimate
 from spectui.core.stats import LIFE_ERROR, LIVES_ERROR
@@ -159,5 +159,4 @@ def replay_of(setting: Setting, replays: Iterable[Replay]) -> Replay | None:
     """The replay of a setting; None where there is none, or its drafts do not follow from the text."""
     if setting.mode != NGRAM_SIMPLE:
         return None
-    sizes = setting.ngram_lookup, setting.ngram_length
-    return next((replay for replay in replays if (replay.lookup, replay.length) == sizes), None)
+    return replay_at(replays, (setting.ngram_lookup, setting.ngram_length))

@@ -20,7 +20,7 @@ from spectui.core.cost import (
     rereading_steps,
     split,
 )
-from spectui.core.lookup import UNKNOWN_SURPLUS, best_lookup
+from spectui.core.lookup import UNKNOWN_SURPLUS, best_lookup, replay_at
 from spectui.core.prediction import full_curve, walked_curve
 from spectui.core.profile import NGRAM_SIMPLE, OFF, TuningProfile, asks_for_gpu
 from spectui.core.segment import Segment, longest_draft
@@ -176,10 +176,11 @@ def _surplus(bet: BetView, profile: TuningProfile, plain: Plain) -> tuple[float,
     if not drafted or cost is None:
         return UNKNOWN_SURPLUS
     if speculation.mode == NGRAM_SIMPLE:
-        sizes = speculation.lookup_sizes
-        own = next((r for r in plain.replayed if r.rows and (r.lookup, r.length) == sizes), None)
-        found = None if own is None else max(0.0, (cost - 1) / drafted - own.row_cost)
-        return UNKNOWN_SURPLUS if found is None else (found, found)
+        own = replay_at(plain.replayed, speculation.lookup_sizes)
+        if own is None or not own.rows:
+            return UNKNOWN_SURPLUS
+        found = max(0.0, (cost - 1) / drafted - own.row_cost)
+        return found, found
     model = cost_model(bet, plain.v)
     if model is None or bet.c is None or not bet.fixed_length:
         return UNKNOWN_SURPLUS

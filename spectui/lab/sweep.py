@@ -20,7 +20,7 @@ from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.segment import Segment, SpeedEstimate
 from spectui.core.snapshot import Estimate
 from spectui.core.sweepplan import PLAIN, WARMUP, Cell, Pace
-from spectui.core.sweepsteps import Life, Task, expected_seconds, next_life
+from spectui.core.sweepsteps import Life, Task, next_life
 from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab import baseline
 from spectui.lab.baseline import Plain
@@ -117,15 +117,7 @@ class Sweeper:
     @property
     def left(self) -> tuple[float, float]:
         """Seconds that are left: for sure, and at most."""
-        order = self._order
-        return expected_seconds(
-            order.grid,
-            self._found.known,
-            self._pace(),
-            order.requests,
-            exhaustive=order.exhaustive,
-            replays=order.replays,
-        )
+        return self._order.expected_seconds(self._found.known, self._pace())
 
     async def run(
         self, *, budget: float | None = None, fresh: bool = False, number: int | None = None

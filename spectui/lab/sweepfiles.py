@@ -5,7 +5,7 @@ Apart from the measuring, so that export and the report read a kept sweep withou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,8 +17,9 @@ from spectui.core.secrets import without_secrets
 from spectui.core.segment import SpeedEstimate, speedup_over
 from spectui.core.snapshot import Estimate
 from spectui.core.stats import LIVES_ERROR
-from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid
+from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace
 from spectui.core.sweepprediction import Outcome, replay_of
+from spectui.core.sweepsteps import expected_seconds
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
 from spectui.store.records import Sweep
@@ -54,6 +55,12 @@ class SweepOrder:
     def replays(self) -> bool:
         """Whether lookups can be replayed on the answers of a baseline: the drafts of others are in no text."""
         return self.profile.traffic.concurrency == 1
+
+    def expected_seconds(self, known: Collection[Cell], pace: Pace) -> tuple[float, float]:
+        """What is left beside the known cells: for sure, and at most."""
+        return expected_seconds(
+            self.grid, known, pace, self.requests, exhaustive=self.exhaustive, replays=self.replays
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

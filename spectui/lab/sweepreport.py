@@ -10,7 +10,7 @@ from spectui.core.plain import counted, plain_line
 from spectui.core.recommend import Candidate, Recommendation, doubts_of, has_drifted, recommend
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
 from spectui.core.sweepprediction import Outcomes, Predictions
-from spectui.core.sweepsteps import INDIFFERENT, expected_seconds
+from spectui.core.sweepsteps import INDIFFERENT
 from spectui.lab.sweepfiles import Found, SweepOrder
 from spectui.lab.tables import UNKNOWN, columns, number
 
@@ -52,9 +52,7 @@ def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
     """The object of `spectui sweep --plan --json`: what would be measured, and how long that takes."""
     grid = order.grid
     sure = grid.settings if order.exhaustive else grid.certain(replays=order.replays)
-    least, most = expected_seconds(
-        grid, (), pace, order.requests, exhaustive=order.exhaustive, replays=order.replays
-    )
+    least, most = order.expected_seconds((), pace)
     # The baseline may come again at the end.
     most += pace.seconds(1, len(grid.conditions), order.requests)
     return {

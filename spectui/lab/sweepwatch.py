@@ -17,7 +17,6 @@ from spectui.core.plain import plain_line
 from spectui.core.profile import OFF, TuningProfile, needs_draft_model
 from spectui.core.sweepaxes import REQUESTS
 from spectui.core.sweepplan import Cell, Pace
-from spectui.core.sweepsteps import expected_seconds
 from spectui.core.sweepview import (
     ConditionMap,
     KeptSweep,
@@ -274,14 +273,7 @@ def _seen(view: SweepView, found: Found, pace: Pace) -> PlannedSweep:
     starts, minutes = data["restarts"], data["minutes"]
     begun = bool(found.known)
     stage = SweepStage.DONE if found.finished else SweepStage.STOPPED if begun else SweepStage.READY
-    left = expected_seconds(
-        order.grid,
-        found.cells,
-        pace,
-        order.requests,
-        exhaustive=order.exhaustive,
-        replays=order.replays,
-    )
+    left = order.expected_seconds(found.cells, pace)
     seen = replace(
         view,
         stage=stage,
