@@ -84,12 +84,11 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
             sweeper.run(budget=options["budget"], fresh=options["fresh"], number=options["resume"])
         )
     except KeyboardInterrupt:
-        number = sweeper.found.number
-        if number is not None:
-            # With --fresh the same command would begin anew.
-            how = "" if options["fresh"] else "the same command, or "
-            say(f"sweep {number} is kept: {how}--resume {number}{',' if how else ''} goes on")
+        _say_kept(sweeper.found.number, fresh=options["fresh"])
         raise
+    except ServerError as error:
+        _say_kept(sweeper.found.number, fresh=options["fresh"])
+        fail(error, status=1)
     print_result(sweep_to_json(found), as_json=as_json, table=sweep_table)
     failed = next(iter(found.failures.items()), None)
     if failed is not None:
@@ -131,6 +130,13 @@ def export(source: str, *, kind: str, file: str | None) -> None:
         write(text, newline=False)
     else:
         exporting.write(file, text, executable=kind == "shell")
+
+
+def _say_kept(number: int | None, *, fresh: bool) -> None:
+    """How a sweep that ended early goes on; with --fresh the same command would begin anew."""
+    if number is not None:
+        how = "" if fresh else "the same command, or "
+        say(f"sweep {number} is kept: {how}--resume {number}{',' if how else ''} goes on")
 
 
 def _kept(ctx: click.Context, number: int) -> SweepOrder:

@@ -20,6 +20,7 @@ from spectui.core.sweepaxes import REQUESTS
 from spectui.core.sweepplan import PLAIN, Grid
 from spectui.core.sweepsteps import Task
 from spectui.core.sweepview import SweepChoice
+from spectui.errors import ServerDied
 from spectui.lab.demo import DemoPair
 from spectui.lab.sweepfiles import Measured, SweepOrder, plan_of
 from spectui.store.paths import Folders
@@ -190,6 +191,27 @@ def test_an_interrupted_sweep_says_how_it_goes_on(
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (130, "")
     assert expected in err.splitlines()
+    assert [kept.state for kept in ResultStore.default(Folders.default()).sweeps()] == ["stopped"]
+
+
+def test_a_sweep_whose_plain_server_dies_ends_with_1_and_says_how_it_goes_on(
+    server_binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def answer(task: Task) -> Measured:
+        raise ServerDied("the server ended by itself (killed by SIGKILL)")
+
+    played_sweeps(monkeypatch).answer = answer
+    path = tmp_path / "own.toml"
+    settings = ServerSettings(model="/m/t.gguf", binary=str(server_binary))
+    save(TuningProfile(server=settings), path, Folders.default())
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", str(path)])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (1, "")
+    assert err.splitlines()[-2:] == [
+        "sweep 1 is kept: the same command, or --resume 1, goes on",
+        "spectui: the server ended by itself (killed by SIGKILL)",
+    ]
     assert [kept.state for kept in ResultStore.default(Folders.default()).sweeps()] == ["stopped"]
 
 

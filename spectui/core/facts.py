@@ -124,8 +124,13 @@ class Facts:
 
     @property
     def wins(self) -> bool:
-        """Actual speedup at least 1.05, and its interval above 1 where it must have one."""
+        """Actual speedup at least 1.05, and its interval above 1 where it must have one.
+
+        Nor does a bet win that hardly ever keeps a drafted token, however fast the machine is by now.
+        """
         if not self.judged or self.speedup is None or self.speedup < WINNING_FROM:
+            return False
+        if self.counted and self.tokens_per_pass is not None and self.tokens_per_pass < WINNING_FROM:
             return False
         return self.speedup_low > 1.0 if self.speedup_low is not None else self.speed_stated
 

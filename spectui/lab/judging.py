@@ -55,7 +55,10 @@ def with_costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float
         return bet
     return replace(
         bet,
-        speedup_predicted=None if bet.c is None else tokens.value / model.pass_cost(drafted),
+        # Of drafts that are long or none at all the mean says little about what their passes cost.
+        speedup_predicted=None
+        if bet.c is None or not bet.fixed_length
+        else tokens.value / model.pass_cost(drafted),
         loss=split(model, tokens=tokens.value, drafted_per_pass=drafted, pass_cost=measured),
     )
 

@@ -324,7 +324,8 @@ class Sweeper:
         """Cells done and the time that is left, for a line of progress."""
         low, high = (f"{each / 60:.0f}" for each in self.left)
         several = high if low == high else f"{low} to {high}"
-        return f"{self._found.done} of at most {len(self._order.grid.cells)} cells, about {several} min left"
+        cells = counted(len(self._order.grid.cells), "cell")
+        return f"{self._found.done} of at most {cells}, about {several} min left"
 
     def _pace(self) -> Pace:
         """From what this sweep measured so far."""

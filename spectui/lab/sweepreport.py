@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from spectui.core.plain import counted, plain_line
-from spectui.core.recommend import Candidate, Recommendation, doubts_of, has_drifted, recommend
+from spectui.core.recommend import WORTH, Candidate, Recommendation, doubts_of, has_drifted, recommend
 from spectui.core.sweepplan import PLAIN, Cell, Condition, Grid, Pace, Setting
 from spectui.core.sweepprediction import Outcomes, Predictions
 from spectui.core.sweepsteps import INDIFFERENT
@@ -145,7 +145,10 @@ def _recommended(
     candidates = [
         Candidate(setting, speedup, measured=True)
         for setting, (speedup, whole) in runs.items()
-        if speedup is not None and (whole or speedup.value > bar * (1 + INDIFFERENT))
+        if speedup is not None
+        and (whole or speedup.value > bar * (1 + INDIFFERENT))
+        # Tokens per pass are the most that any pass can gain: a faster one shows how unsteady the machine is.
+        and (found.cells[Cell(condition, setting)].tokens_per_pass or WORTH) >= WORTH
     ]
     for setting in found.order.grid.settings:
         cell = Cell(condition, setting)

@@ -94,6 +94,14 @@ def test_winning_needs_the_interval_above_one() -> None:
     assert "winning" not in codes(unsure)
 
 
+def test_a_bet_that_keeps_no_tokens_does_not_win_by_a_machine_that_became_faster() -> None:
+    won = replace(LOSING, speedup=1.5, speedup_low=1.4, speedup_high=1.6, best_length=16)
+    assert judge(replace(won, tokens_per_pass=1.06)).outcome is Outcome.WINNING
+    assert judge(replace(won, tokens_per_pass=1.0)).outcome is Outcome.EVEN
+    # Of stated numbers nobody knows what a pass is.
+    assert judge(replace(won, tokens_per_pass=1.0, counted=False)).outcome is Outcome.WINNING
+
+
 def test_off_is_best_when_nothing_is_predicted_to_win() -> None:
     facts = replace(LOSING, best_length=1, best_speedup=1.01)
     assert codes(facts)[0] == "off-is-best"

@@ -287,6 +287,13 @@ def test_a_lookup_that_runs_tells_what_its_rows_and_answers_make_of_others() -> 
     assert predicted_lookup(bet, PROFILE.with_speculation(mode="ngram-simple"), usual) is None
 
 
+def test_drafts_that_vary_in_length_predict_nothing_by_their_mean() -> None:
+    assert with_costs(BET, V).speedup_predicted is not None
+    varied = with_costs(replace(BET, fixed_length=False), V)
+    assert varied.speedup_predicted is None
+    assert varied.loss is not None
+
+
 def test_drafts_that_vary_in_length_tell_no_cost() -> None:
     assert lookup_of(replace(BET, fixed_length=False)) == lookup_of(replace(BET, c=None))
 

@@ -98,6 +98,13 @@ def test_lookups_are_predicted_by_one_that_ran() -> None:
     assert {c["speedup_predicted"] for c in prose} == {None}
 
 
+def test_what_yields_one_token_a_pass_is_never_recommended() -> None:
+    found = a_sweep()
+    assert sweep_to_json(found)["recommendation"]["code"]["ngram_length"] == 8
+    found.take(Cell(CODE, LOOKUP), ran(2.2, requests=9, tokens_per_pass=1.0))
+    assert sweep_to_json(found)["recommendation"]["code"]["mode"] == "draft-simple"
+
+
 def test_a_server_that_drafts_less_than_the_text_allows_tells_nothing_of_others() -> None:
     cells = sweep_to_json(replayed_sweep(drafted=2.0))["cells"]
     assert {c["speedup_predicted"] for c in cells if c["workload"] == "code"} == {None}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import tui_fakes as fakes
 from conftest import Opener
+from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
 from spectui.core.snapshot import BetView, Estimate, Snapshot
@@ -590,3 +591,15 @@ async def test_a_double_click_beside_the_palette_closes_it_once(opened: Opener) 
         await pilot.click(offset=(5, 30), times=2)
         await pilot.pause()
         assert not isinstance(pilot.app.screen, Palette)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+async def test_a_question_is_shown_to_its_last_word(width: int) -> None:
+    question = "This restarts the server without speculation, sends the same prompts, and restarts it " * 2
+    app: App[None] = App()
+    async with app.run_test(size=(width, 24)) as pilot:
+        app.push_screen(ConfirmScreen("measure the baseline", f"{question}at last.", yes="measure"))
+        await pilot.pause()
+        strips = app.screen._compositor.render_strips()
+        seen = " ".join(" ".join(segment.text for segment in strip).strip(" │") for strip in strips)
+    assert " ".join(f"{question}at last.".split()) in " ".join(seen.replace("│", " ").split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import on
@@ -13,6 +13,9 @@ from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from spectui.tui.screens.dialog import Dialog
+
+_WIDE: Final = 96
+"""Columns from which the longest line of a question fits beside the frame; below, it wraps at the frame."""
 
 
 class ConfirmScreen(Dialog[bool]):
@@ -26,6 +29,7 @@ class ConfirmScreen(Dialog[bool]):
 
     def __init__(self, title: str, question: str, *, yes: str) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self._title_text = title
         self._question = question
         self._yes = yes
