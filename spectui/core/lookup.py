@@ -93,7 +93,7 @@ class Replay:
     length: int
     """Tokens that are drafted at most."""
     tokens: float
-    """Of the texts, the first of each excluded."""
+    """That the passes commit: of each text all but the first, and the one that ends it before its limit."""
     passes: int
     """Target passes that commit them."""
     steps: float

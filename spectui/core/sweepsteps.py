@@ -6,7 +6,7 @@ scattered first, in short runs, and refined around the best; only what leads is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -149,10 +149,7 @@ def _refining(grid: Grid, known: Outcomes, short: int, predictions: Predictions)
                 cell = Cell(condition, setting)
                 if cell not in known:
                     wanted.setdefault(setting, []).append(Task(cell, short))
-    if not wanted:
-        return None
-    first = max(wanted, key=lambda setting: len(wanted[setting]))
-    return Life(first, tuple(wanted[first]))
+    return _fullest(wanted)
 
 
 def _leader(family: Family, condition: Condition, known: Outcomes) -> tuple[Setting, float] | None:
@@ -179,10 +176,7 @@ def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
         if ahead:
             _, cell = max(ahead, key=lambda each: each[0])
             wanted.setdefault(cell.setting, []).append(Task(cell, requests))
-    if not wanted:
-        return None
-    first = max(wanted, key=lambda setting: len(wanted[setting]))
-    return Life(first, tuple(wanted[first]))
+    return _fullest(wanted)
 
 
 def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
@@ -213,6 +207,11 @@ def _settling(grid: Grid, known: Outcomes, requests: int) -> Life | None:
         value, low = found[lead].value, found[lead].low
         if value >= WORTH and low is not None and low <= 1 and known[lead].tried < 2 * requests:
             wanted.setdefault(lead.setting, []).append(Task(lead, 2 * requests))
+    return _fullest(wanted)
+
+
+def _fullest(wanted: Mapping[Setting, Sequence[Task]]) -> Life | None:
+    """The first of the lives that serve the most cells."""
     if not wanted:
         return None
     first = max(wanted, key=lambda setting: len(wanted[setting]))
