@@ -19,11 +19,11 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from spectui.core.profile import NGRAM_SIMPLE
-from spectui.core.snapshot import ServerState, Snapshot, TrafficState
-from spectui.core.verdict import Outcome
+from spectui.core.verdict.verdict import Outcome
+from spectui.core.views.snapshot import ServerState, Snapshot, TrafficState
 from spectui.tui.app import SpectuiApp
-from spectui.tui.opening import Opening
-from spectui.tui.strip import StripController
+from spectui.tui.control.opening import Opening
+from spectui.tui.control.sessions import StripController
 
 FOLDER = Path(__file__).parent
 CELL = 12.2

@@ -11,7 +11,7 @@ from spectui.errors import INTERRUPTED
 def main() -> NoReturn:
     """Run the command line. Ctrl-C ends it quietly also while it is still being imported."""
     try:
-        from spectui.cli import main as run  # noqa: PLC0415
+        from spectui.cli.main import main as run  # noqa: PLC0415
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     run()

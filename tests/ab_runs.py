@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from spectui.core.compare import Pair, Reading
+from spectui.core.ab.comparison import Pair, Reading
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from harness import DEMO_TEST_BLOCKS
-from sweep_play import PlayedSweeps, played_sweeps
 
 from spectui.lab.demo import DemoPair, build_pair, source_file
-from spectui.llama.modelfiles import SourceModel
+from spectui.llama.models.gguf_writer import SourceModel
+from tests.harness import DEMO_TEST_BLOCKS
+from tests.sweep_play import PlayedSweeps, played_sweeps
 
 QUICK_BLOCKS = ((0, 1, 2, 28, 29), (0, 1, 28, 29), (0, 29))
 """Blocks of a target and its drafts that agree now and then."""

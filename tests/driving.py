@@ -14,12 +14,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.store.paths import Folders
 from spectui.store.profiles import load
 from spectui.tui.app import SpectuiApp
-from spectui.tui.opening import Opening
-from spectui.tui.strip import StripController
+from spectui.tui.control.opening import Opening
+from spectui.tui.control.sessions import StripController
 
 
 @dataclass

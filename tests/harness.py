@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
-from spectui.lab.launcher import Launcher
-from spectui.lab.server import LaunchedServer
-from spectui.lab.traffic import RequestResult, Traffic
-from spectui.lab.workloads import Message, Prompt, PromptOrder, Workload
-from spectui.llama.metrics import ServerCounters, parse_metrics
+from spectui.lab.measuring.traffic import RequestResult, Traffic
+from spectui.lab.servers.launcher import Launcher
+from spectui.lab.servers.server import LaunchedServer
+from spectui.lab.workloads.workloads import Message, Prompt, PromptSequence, Workload
+from spectui.llama.http.metrics import ServerCounters, parse_metrics
 
 DEMO_TEST_BLOCKS = 32
 """Blocks of the tests' target: quick, and yet slower than its drafts."""
@@ -114,7 +114,7 @@ async def count_run(
     server: LaunchedServer, profile: TuningProfile, workload: Workload, requests: int
 ) -> Count:
     """Send warm-up and counted requests as the only client, with a scrape before and after the counted ones."""
-    count, prompts = Count(), PromptOrder(workload)
+    count, prompts = Count(), PromptSequence(workload)
 
     async def send(profile: TuningProfile, requests: int) -> ServerCounters:
         # As many prompts as are wanted: a dropped request counts further on the server.

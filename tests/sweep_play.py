@@ -10,17 +10,17 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from spectui.core.bet.estimates import Estimate
+from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
-from spectui.core.segment import SpeedEstimate
-from spectui.core.snapshot import Estimate
-from spectui.core.sweepplan import PLAIN, Cell
-from spectui.core.sweepsteps import Task
+from spectui.core.sweep.grid import PLAIN, Cell
+from spectui.core.sweep.planner import Task
 from spectui.errors import SpectuiError
-from spectui.lab import sweep
-from spectui.lab.launcher import Launcher
-from spectui.lab.probe import ProbeResult
-from spectui.lab.sweep import Sweeper
-from spectui.lab.sweepfiles import Measured
+from spectui.lab.experiments import sweep
+from spectui.lab.experiments.sweep import Sweeper
+from spectui.lab.experiments.sweep_record import Measured
+from spectui.lab.measuring.probe import ProbeResult
+from spectui.lab.servers.launcher import Launcher
 from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
 

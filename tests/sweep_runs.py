@@ -14,13 +14,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from harness import pair_profile
-
 from spectui.lab.demo import DemoPair
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.records import Sweep
 from spectui.store.results import ResultStore
+from tests.harness import pair_profile
 
 SMALL = ("--mode", "draft-simple", "--k", "1,2,4", "--workload", "code", "--runs", "2", "--tokens", "10")
 

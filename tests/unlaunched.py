@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from spectui.core.profile import TuningProfile
-from spectui.lab.launcher import LaunchPlan
-from spectui.lab.server import AttachedServer
-from spectui.llama.capabilities import parse_help
+from spectui.lab.servers.launcher import LaunchPlan
+from spectui.lab.servers.server import AttachedServer
+from spectui.llama.binary.capabilities import parse_help
 
 CAPS = parse_help((Path(__file__).parent / "data" / "help" / "b10434.txt").read_text("utf-8"))
 

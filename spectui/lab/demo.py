@@ -29,7 +29,7 @@ from spectui.core.profile import (
     TuningProfile,
 )
 from spectui.errors import DemoError
-from spectui.llama.worker import run_worker
+from spectui.llama.models.worker import run_worker
 
 DEMO_BLOCKS: Final = 180
 """Blocks of the demo's target: about 1.3 GB, which two CPU cores read some 15 times a second."""
@@ -158,7 +158,7 @@ def write_pair(
     Two builds at once do no harm: each works in a folder of its own, and the files are the same. Raises DemoError
     for too little room, OSError, and whatever `on_progress` raises; in each case nothing partial stays.
     """
-    from spectui.llama.modelfiles import SourceModel, padded, shortened  # noqa: PLC0415  numpy, workers only
+    from spectui.llama.models.gguf_writer import SourceModel, padded, shortened  # noqa: PLC0415  numpy, workers only
 
     model = SourceModel(source)
     pair = _pair(folder, blocks)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt
 
-from spectui.core.lookup import Replay
+from spectui.core.bet.ngram_replay import Replay
 from spectui.core.secrets import without_secrets
 from spectui.errors import SpectuiError
 from spectui.store.atomic import write_text

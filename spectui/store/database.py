@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from spectui.core.plain import plain_line
+from spectui.core.text import one_line
 from spectui.errors import StoreBusy, StoreError
 from spectui.store.paths import make_folder
 
@@ -175,7 +175,7 @@ class Database:
 
     def damaged(self, what: str) -> str:
         """The line that says so. what: in which way."""
-        shown = plain_line(" ".join(what.split()), 100)
+        shown = one_line(" ".join(what.split()), 100)
         return f"{self.path}: is damaged ({shown}); put a copy in its place, or move it away to begin anew"
 
 

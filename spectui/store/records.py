@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
+from spectui.core.bet.estimates import Costs, Estimate
 from spectui.core.profile import TuningProfile, used_draft
-from spectui.core.runlist import RunSource
 from spectui.core.secrets import redacted, without_secrets
-from spectui.core.snapshot import Costs, Estimate
+from spectui.core.views.run_list import RunSource
 from spectui.store.baselines import FileIdentity
 
 _STRICT: Final[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}

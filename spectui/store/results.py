@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from spectui.core.plain import plain_line
-from spectui.core.runlist import RunSource
+from spectui.core.text import one_line
+from spectui.core.views.run_list import RunSource
 from spectui.errors import RecordError, StoreError
 from spectui.store.database import PATIENCE, Database, Step
 from spectui.store.owners import runs_beside, this_program
@@ -304,7 +304,7 @@ class ResultStore:
             text: str = _adapters()[kind].dump_json(value).decode()
             _adapters()[kind].validate_json(text)
         except ValueError as error:
-            reason = plain_line(str(error).splitlines()[0], 100)
+            reason = one_line(str(error).splitlines()[0], 100)
             raise RecordError(f"{self._database.path}: this result cannot be kept: {reason}") from error
         return text
 

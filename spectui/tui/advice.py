@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from spectui.core.verdict import Finding
+from spectui.core.verdict.verdict import Finding
 from spectui.tui.text import shown
 
 _KEYS: Final[Mapping[str, str]] = {

@@ -17,12 +17,12 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
-from spectui.core.duel import DuelView
-from spectui.core.snapshot import DraftOption, Snapshot
+from spectui.core.views.ab import AbView
+from spectui.core.views.snapshot import DraftOption, Snapshot
 from spectui.errors import INTERRUPTED, SpectuiError
-from spectui.tui.controller import Controller
-from spectui.tui.keys import BY_SCREEN, DASHBOARD, DUEL, GENERAL, HISTORY, SWEEP
-from spectui.tui.messages import DraftsReady, DuelReady, Notice, SnapshotReady, SweepReady
+from spectui.tui.control.interface import Controller
+from spectui.tui.keys import AB, BY_SCREEN, DASHBOARD, GENERAL, HISTORY, SWEEP
+from spectui.tui.messages import AbReady, DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.dialog import Palette
 from spectui.tui.screens.help import HelpScreen
@@ -32,7 +32,7 @@ from spectui.tui.text import shown
 from spectui.tui.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
-    from spectui.core.sweepview import SweepView
+    from spectui.core.views.sweep import SweepView
 
 
 class SpectuiApp(App[None]):
@@ -50,7 +50,7 @@ class SpectuiApp(App[None]):
 
     snapshot: var[Snapshot] = var(Snapshot())
     drafts: var[tuple[DraftOption, ...]] = var(())
-    duel: var[DuelView] = var(DuelView())
+    ab: var[AbView] = var(AbView())
     sweep: var[SweepView | None] = var(None)
     """None before the sweep screen was opened."""
 
@@ -93,9 +93,9 @@ class SpectuiApp(App[None]):
     def _take(self, message: SnapshotReady) -> None:
         self.snapshot = message.snapshot
 
-    @on(DuelReady)
-    def _take_duel(self, message: DuelReady) -> None:
-        self.duel = message.view
+    @on(AbReady)
+    def _take_ab(self, message: AbReady) -> None:
+        self.ab = message.view
 
     @on(SweepReady)
     def _take_sweep(self, message: SweepReady) -> None:
@@ -134,7 +134,7 @@ class SpectuiApp(App[None]):
 
     def action_help(self) -> None:
         """Keys and glossary."""
-        others = [binding for binding in (*DUEL, *SWEEP, *HISTORY) if binding.group is not GENERAL]
+        others = [binding for binding in (*AB, *SWEEP, *HISTORY) if binding.group is not GENERAL]
         self.push_screen(HelpScreen([*DASHBOARD, *others]))
 
     async def action_quit(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.binding import Binding
 
-from spectui.core.strip import MAX_SESSIONS
+from spectui.core.views.sessions import MAX_SESSIONS
 
 SETTINGS: Final = Binding.Group("settings", compact=True)
 LENGTH: Final = Binding.Group("length", compact=True)
@@ -16,7 +16,7 @@ VIEW: Final = Binding.Group("view", compact=True)
 FILES: Final = Binding.Group("profiles", compact=True)
 SESSIONS: Final = Binding.Group("sessions", compact=True)
 COMPARE: Final = Binding.Group("compare", compact=True)
-DUEL_GROUP: Final = Binding.Group("on A/B", compact=True)
+AB_GROUP: Final = Binding.Group("on A/B", compact=True)
 SWEEP_GROUP: Final = Binding.Group("on the sweep", compact=True)
 HISTORY_GROUP: Final = Binding.Group("in the history", compact=True)
 GENERAL: Final = Binding.Group("general", compact=True)
@@ -109,7 +109,7 @@ DASHBOARD: Final = [
     _key("x", "command", "command", "Show the staged command line whole", VIEW),
     _key("s", "save", "save", "Save the staged settings as a profile", FILES, show=True),
     _key("l", "load", "load", "Load a profile and start it", FILES, show=True),
-    _key("a", "duel", "A/B", "Compare two configurations side by side", COMPARE, show=True),
+    _key("a", "ab", "A/B", "Compare two configurations side by side", COMPARE, show=True),
     _key("S", "sweep", "sweep", "Find the best setting of each workload", COMPARE, show=True),
     _key("h", "history", "history", "Look at the runs that were measured", COMPARE),
     *_NUMBERS,
@@ -120,15 +120,13 @@ DASHBOARD: Final = [
 ]
 """Bindings of the main screen."""
 
-DUEL: Final = [
-    _key("space", "run", "run", "Compare A and B, or end that", DUEL_GROUP, display="\u2423", show=True),
-    _key("l", "choose", "take B", "Take a saved profile as B", DUEL_GROUP, show=True),
-    _key("1,left", "mark('a')", "A", "Choose A; the left arrow as well", DUEL_GROUP, show=True),
-    _key("2,right", "mark('b')", "B", "Choose B; the right arrow as well", DUEL_GROUP, show=True),
-    _key(
-        "enter", "apply", "apply", "Stage the arm that is chosen, else the faster one", DUEL_GROUP, show=True
-    ),
-    _key("escape,a", "back", "back", "Back to the dashboard; a run goes on", DUEL_GROUP, show=True),
+AB: Final = [
+    _key("space", "run", "run", "Compare A and B, or end that", AB_GROUP, display="\u2423", show=True),
+    _key("l", "choose", "take B", "Take a saved profile as B", AB_GROUP, show=True),
+    _key("1,left", "mark('a')", "A", "Choose A; the left arrow as well", AB_GROUP, show=True),
+    _key("2,right", "mark('b')", "B", "Choose B; the right arrow as well", AB_GROUP, show=True),
+    _key("enter", "apply", "apply", "Stage the arm that is chosen, else the faster one", AB_GROUP, show=True),
+    _key("escape,a", "back", "back", "Back to the dashboard; a run goes on", AB_GROUP, show=True),
     *_GENERAL,
 ]
 """Bindings of the A/B screen."""
@@ -193,7 +191,7 @@ HISTORY: Final = [
 
 BY_SCREEN: Final = {
     "DashboardScreen": DASHBOARD,
-    "DuelScreen": DUEL,
+    "AbScreen": AB,
     "SweepScreen": SWEEP,
     "HistoryScreen": HISTORY,
 }

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from textual.message import Message
 
-from spectui.core.duel import DuelView
-from spectui.core.snapshot import DraftOption, Snapshot
+from spectui.core.views.ab import AbView
+from spectui.core.views.snapshot import DraftOption, Snapshot
 
 if TYPE_CHECKING:
-    from spectui.core.sweepview import SweepView
+    from spectui.core.views.sweep import SweepView
 
 Severity = Literal["information", "warning", "error"]
 
@@ -38,16 +38,16 @@ class DraftsReady(Message):
         self.drafts = drafts
 
 
-class DuelReady(Message):
+class AbReady(Message):
     """A new instant of the A/B run. A later one replaces an earlier one that was not handled yet."""
 
-    def __init__(self, view: DuelView) -> None:
+    def __init__(self, view: AbView) -> None:
         super().__init__()
         self.view = view
 
     def can_replace(self, message: Message) -> bool:
         """Only the newest is worth a repaint."""
-        return isinstance(message, DuelReady)
+        return isinstance(message, AbReady)
 
 
 class SweepReady(Message):

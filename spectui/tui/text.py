@@ -9,8 +9,8 @@ from typing import Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from spectui.core.plain import plain_line
-from spectui.core.snapshot import Estimate
+from spectui.core.bet.estimates import Estimate
+from spectui.core.text import one_line
 
 UNKNOWN: Final = "\u2014"
 """What stands where a number is not known."""
@@ -19,7 +19,7 @@ ELLIPSIS: Final = "\u2026"
 
 def shown(text: str) -> str:
     """Foreign text as one safe line: no escape sequences, no control characters, no lone surrogates."""
-    return plain_line(text).encode("utf-8", "replace").decode("utf-8")
+    return one_line(text).encode("utf-8", "replace").decode("utf-8")
 
 
 def fit(text: str, width: int) -> str:

@@ -17,21 +17,17 @@ import sys
 from dataclasses import replace
 from itertools import combinations
 from math import exp, fsum, log
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from harness import pair_profile
-
-from spectui.core.compare import Comparison, Pair, Winner, compare, sentence
-from spectui.core.looks import Looks
+from spectui.core.ab.comparison import Comparison, Pair, Winner, compare, sentence
+from spectui.core.ab.interim_looks import Looks
+from spectui.core.bet.intervals import LIVES_ERROR
 from spectui.core.profile import TuningProfile
-from spectui.core.stats import LIVES_ERROR
-from spectui.lab.ab import AbOrder, AbResult, AbRun
-from spectui.lab.arms import Arm
-from spectui.lab.launcher import Launcher
-from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.lab.experiments.ab import AbOrder, AbResult, AbRun
+from spectui.lab.experiments.ab_arm import Arm
+from spectui.lab.servers.launcher import Launcher
+from spectui.lab.workloads.workloads import PromptSequence, load_workload
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.harness import pair_profile
 
 RECORDED, DRAWN, LIVE, PLANNED, BLOCK = 200, 40, 8, 24, 2
 DIFFERENCE, DIFFERENT = 0.15, 10
@@ -51,7 +47,7 @@ def options() -> argparse.Namespace:
 async def recorded(profiles: tuple[TuningProfile, ...], number: int) -> list[list[Pair]]:
     """Every profile against the first, block by block, every other block in the reverse order."""
     workload = load_workload(profiles[0].traffic)
-    prompts = PromptOrder(workload, seed=profiles[0].sampling.seed)
+    prompts = PromptSequence(workload, seed=profiles[0].sampling.seed)
     arms = [Arm(profile, launcher=Launcher()) for profile in profiles]
     results = [AbResult(a=arms[0], b=arm, pairs={workload.name: []}) for arm in arms[1:]]
     try:

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from ab_runs import Arms, run_of
-
-from spectui.core.compare import Pair, Winner, compare
-from spectui.core.looks import Looks
+from spectui.core.ab.comparison import Pair, Winner, compare
+from spectui.core.ab.interim_looks import Looks
+from tests.ab_runs import Arms, run_of
 
 RUNS = 400
 FORTY = 40

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from harness import MIXED, Count, count_run, launched, pair_profile
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.harness import MIXED, Count, count_run, launched, pair_profile
 
 REQUESTS = 50
 TOKENS = int(sys.argv[1]) if len(sys.argv) > 1 else 48

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from bench_terminal import Terminal, load, scripted_server, spectui, terminal
+from tests.benchmarks.bench_terminal import Terminal, load, scripted_server, spectui, terminal
 
 BUSY_PERCENT = 6.0
 IDLE_PERCENT = 2.0
@@ -66,7 +64,7 @@ def main() -> int:
     given = parser.parse_args()
     with (
         scripted_server("--rate", str(given.rate)) as url,
-        scripted_server(f"{PLAIN_RATE:g}", script=Path(__file__).with_name("plain_server.py")) as plain,
+        scripted_server(f"{PLAIN_RATE:g}", module="tests.benchmarks.plain_server") as plain,
     ):
         bad = _dashboard(url, plain, minutes=0 if given.quick else 20 if given.long else 3)
         with terminal([sys.executable, "-c", BARE_APP]) as opened:

@@ -13,9 +13,7 @@ from statistics import median
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from bench_terminal import load, scripted_server, spectui, terminal
+from tests.benchmarks.bench_terminal import load, scripted_server, spectui, terminal
 
 TARGET_SECONDS = 0.4
 RUNS = 10
@@ -38,7 +36,7 @@ def start(self, sink):
     open(sys.argv[1], "w").write("\\n".join(sorted(sys.modules)))
     os._exit(0)
 bridge.SessionController.start = start
-from spectui.cli import main
+from spectui.cli.main import main
 main(["attach", sys.argv[2]])
 """
 """Writes what is loaded at the moment when the controller is started, which is after the first frame."""

@@ -14,27 +14,23 @@ from __future__ import annotations
 import asyncio
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from harness import launched, pair_profile
-
-from spectui.core.agreement import Agreements
-from spectui.core.cost import calibrated
+from spectui.core.bet.agreement import Agreements
+from spectui.core.bet.cost import calibrated
+from spectui.core.bet.curves import cost_model
+from spectui.core.bet.estimates import BetView
+from spectui.core.bet.segment import SpeedEstimate, drafting_since
+from spectui.core.bet.speedup import textbook_speedup, tokens_at
 from spectui.core.profile import TuningProfile
-from spectui.core.segment import SpeedEstimate, drafting_since
-from spectui.core.snapshot import BetView
-from spectui.core.speedup import textbook_speedup, tokens_at
-from spectui.lab.collect import Collector
 from spectui.lab.demo import DEMO_BLOCKS
-from spectui.lab.judging import cost_model
-from spectui.lab.probe import ProbeResult, probe
-from spectui.lab.server import Server
-from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.lab.measuring.measured_run import Collector
+from spectui.lab.measuring.probe import ProbeResult, probe
+from spectui.lab.servers.server import Server
+from spectui.lab.workloads.workloads import PromptSequence, load_workload
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.harness import launched, pair_profile
 
 CALIBRATED = 4
 LENGTHS = (1, 2, 3, 6, 8, 12, 16)
@@ -73,7 +69,7 @@ class Row:
 async def one_run(server: Server, profile: TuningProfile) -> Run:
     before = server.drafting
     collector = Collector(profile)
-    await collector.send(server, PromptOrder(load_workload(profile.traffic)), requests=REQUESTS)
+    await collector.send(server, PromptSequence(load_workload(profile.traffic)), requests=REQUESTS)
     speed = collector.segment.speed()
     assert speed is not None
     drafting = drafting_since(before, server.drafting)

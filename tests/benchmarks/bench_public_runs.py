@@ -11,8 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-from spectui.core.explain import Observed, explain
-from spectui.core.speedup import expected_tokens, textbook_speedup
+from spectui.core.bet.speedup import expected_tokens, textbook_speedup
+from spectui.core.verdict.explain import Observed, explain
 
 RUNS = Path(__file__).parent.parent / "data" / "cases" / "public_runs.csv"
 TARGET = 0.09

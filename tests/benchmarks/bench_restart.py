@@ -13,18 +13,15 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from harness import pair_profile
-
 from spectui.core.profile import TuningProfile
-from spectui.lab.launcher import Launcher
-from spectui.lab.server import LaunchedServer
-from spectui.lab.session import Session
-from spectui.llama.client import Health, LlamaClient
-from spectui.llama.process import ServerProcess
+from spectui.lab.servers.launcher import Launcher
+from spectui.lab.servers.server import LaunchedServer
+from spectui.lab.session.session import Session
+from spectui.llama.http.client import Health, LlamaClient
+from spectui.llama.process.process import ServerProcess
 from spectui.store.paths import Folders
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.harness import pair_profile
 
 ROUNDS = 7
 TARGET_SECONDS = 0.3

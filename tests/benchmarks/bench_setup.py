@@ -26,7 +26,7 @@ async def small_pair(blocks: int = SMALL_BLOCKS) -> DemoPair:
 
 def tiny_pair() -> tuple[Path, Path]:
     """A target of two blocks and a draft of one, for servers whose output means nothing."""
-    from spectui.llama.modelfiles import SourceModel
+    from spectui.llama.models.gguf_writer import SourceModel
 
     folder = Path(tempfile.gettempdir()) / "spectui-benchmarks"
     folder.mkdir(exist_ok=True)

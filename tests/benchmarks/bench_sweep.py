@@ -14,22 +14,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from harness import pair_profile
-
 from spectui.core.profile import TuningProfile, is_ngram
-from spectui.lab.ab import AbOrder, AbRun
-from spectui.lab.ab_report import ab_to_json
-from spectui.lab.exporting import recommended_profiles
-from spectui.lab.launcher import Launcher
-from spectui.lab.sweep import Sweeper
-from spectui.lab.sweepfiles import Found
-from spectui.lab.sweeporder import order_for
-from spectui.lab.sweepreport import sweep_table, sweep_to_json
+from spectui.lab.experiments.ab import AbOrder, AbRun
+from spectui.lab.experiments.sweep import Sweeper
+from spectui.lab.experiments.sweep_order import order_for
+from spectui.lab.experiments.sweep_record import Found
+from spectui.lab.reports.ab import ab_to_json
+from spectui.lab.reports.export import recommended_profiles
+from spectui.lab.reports.sweep import sweep_table, sweep_to_json
+from spectui.lab.servers.launcher import Launcher
 from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.harness import pair_profile
 
 SHARE = 1 / 3
 REWRITE_SPEEDUP = 1.5

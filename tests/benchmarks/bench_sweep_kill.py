@@ -14,10 +14,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import small_pair, wheel_binary
-from sweep_runs import SMALL, killed_and_resumed, saved_pair
+from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.sweep_runs import SMALL, killed_and_resumed, saved_pair
 
 
 def main() -> int:

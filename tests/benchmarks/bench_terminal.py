@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Terminal:
@@ -101,10 +101,10 @@ def terminal(argv: list[str], **options: int) -> Iterator[Terminal]:
 
 
 @contextmanager
-def scripted_server(*options: str, script: Path = TESTS / "scripted_server.py") -> Iterator[str]:
+def scripted_server(*options: str, module: str = "tests.scripted_server") -> Iterator[str]:
     """A scripted server as a process of its own; gives its address."""
-    argv = [sys.executable, str(script), *options]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-m", module, *options]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         if process.stdout is None or not select.select([process.stdout], [], [], 10)[0]:
             raise SystemExit("the scripted server did not start")

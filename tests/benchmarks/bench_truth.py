@@ -14,13 +14,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from bench_setup import tiny_pair
-from current_server import current_server
-
-from spectui.core.acceptance import true_alpha
-from spectui.core.passes import RequestPasses, TargetPass
+from spectui.core.bet.acceptance import true_alpha
+from spectui.core.bet.passes import RequestPasses, TargetPass
+from spectui.core.bet.segment import Segment
 from spectui.core.profile import (
     SamplingSettings,
     ServerSettings,
@@ -28,10 +24,11 @@ from spectui.core.profile import (
     TrafficSettings,
     TuningProfile,
 )
-from spectui.core.segment import Segment
-from spectui.lab.collect import Collector
-from spectui.lab.server import AttachedServer
-from spectui.lab.workloads import PromptOrder, load_workload
+from spectui.lab.measuring.measured_run import Collector
+from spectui.lab.servers.server import AttachedServer
+from spectui.lab.workloads.workloads import PromptSequence, load_workload
+from tests.benchmarks.bench_setup import tiny_pair
+from tests.current_server import current_server
 
 PASSES = 400
 TOKENS = 200
@@ -175,7 +172,7 @@ async def real(rates: list[float], target: Path, draft: Path, seed: int) -> Segm
         try:
             collector = Collector(profile)
             expected = (TOKENS - 1) / (1 + math.fsum(rates))
-            order = PromptOrder(load_workload(profile.traffic))
+            order = PromptSequence(load_workload(profile.traffic))
             await collector.send(server, order, requests=math.ceil(PASSES / expected))
             while collector.segment.bet().passes < PASSES:
                 await collector.send(server, order, requests=1, warm_up=False)

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from scripted_server import Request, Script, ScriptedServer, send_json
+from tests.scripted_server import Request, Script, ScriptedServer, send_json
 
 PER_ROW = 0.2
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import psutil
 import pytest
-from harness import DEMO_TEST_BLOCKS
 
 from spectui.errors import DemoError
 from spectui.lab import demo
 from spectui.lab.demo import DemoPair, build_pair, demo_folder, demo_profile, find_pair, write_pair
-from spectui.llama.worker import worker_command
+from spectui.llama.models.worker import worker_command
+from tests.harness import DEMO_TEST_BLOCKS
 
 BLOCKS = 31
 
@@ -224,7 +224,7 @@ def greedy(model: Path) -> Any:
 def test_the_padded_target_says_what_the_plain_model_says(
     source: Path, demo_pair: DemoPair, tmp_path: Path
 ) -> None:
-    from spectui.llama.modelfiles import SourceModel, padded
+    from spectui.llama.models.gguf_writer import SourceModel, padded
 
     plain = tmp_path / "plain.gguf"
     model = SourceModel(source)

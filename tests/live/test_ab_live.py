@@ -15,16 +15,16 @@ from typing import Any
 
 import psutil
 import pytest
-from harness import pair_profile
 
-from spectui.core.snapshot import MachineView
-from spectui.lab.ab import AbOrder, AbRun
-from spectui.lab.ab_report import ab_to_json
+from spectui.core.views.snapshot import MachineView
 from spectui.lab.demo import DemoPair
-from spectui.lab.launcher import Launcher
-from spectui.lab.machine import MachineMonitor
+from spectui.lab.experiments.ab import AbOrder, AbRun
+from spectui.lab.reports.ab import ab_to_json
+from spectui.lab.servers.launcher import Launcher
+from spectui.lab.servers.machine import MachineMonitor
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.harness import pair_profile
 
 # Minutes of traffic on real servers.
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -7,10 +7,10 @@ import pytest
 
 from spectui.core.profile import TuningProfile
 from spectui.errors import BinaryError
-from spectui.llama.argv import build_argv, child_environment
-from spectui.llama.binary import BinaryProbe, find_binary, list_devices
-from spectui.llama.events import Failure
-from spectui.llama.logs import LogParser
+from spectui.llama.binary.argv import build_argv, child_environment
+from spectui.llama.binary.find import BinaryProbe, find_binary, list_devices
+from spectui.llama.log.events import Failure
+from spectui.llama.log.parser import LogParser
 
 pytestmark = pytest.mark.live
 

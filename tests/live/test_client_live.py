@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from spectui.core.passes import PassRebuilder
+from spectui.core.bet.passes import PassRebuilder
 from spectui.errors import ServerError, ServerGone, Unauthorized, Unsupported
-from spectui.llama.client import CompletionRequest, Health, LlamaClient, StreamEvent
-from spectui.llama.process import ServerProcess
-from spectui.llama.ready import free_port, wait_ready
+from spectui.llama.http.client import CompletionRequest, Health, LlamaClient, StreamEvent
+from spectui.llama.process.process import ServerProcess
+from spectui.llama.process.ready import free_port, wait_ready
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 

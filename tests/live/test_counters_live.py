@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import MIXED, count_run, launched, pair_profile
 
 from spectui.lab.demo import DemoPair
+from tests.harness import MIXED, count_run, launched, pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from driving import dashboard, servers
-from harness import pair_profile
 from textual.widgets import OptionList
 
-from spectui.core.snapshot import ServerState, TrafficState
+from spectui.core.views.snapshot import ServerState, TrafficState
 from spectui.lab.demo import DemoPair
 from spectui.store.paths import Folders
 from spectui.store.profiles import last_profile, save
 from spectui.tui.screens.drafts import DraftScreen
 from spectui.tui.screens.picker import PickerScreen
+from tests.driving import dashboard, servers
+from tests.harness import pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(150)]
 

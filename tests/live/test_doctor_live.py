@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import launched, pair_profile
 
 from spectui.core.profile import TuningProfile
 from spectui.lab.demo import DemoPair
-from spectui.lab.launcher import Launcher
-from spectui.lab.server import LaunchedServer
-from spectui.llama.client import CompletionRequest
+from spectui.lab.servers.launcher import Launcher
+from spectui.lab.servers.server import LaunchedServer
+from spectui.llama.http.client import CompletionRequest
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.harness import launched, pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import psutil
 import pytest
-from harness import pair_profile
 
 from spectui.lab.demo import DemoPair
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.results import ResultStore
+from tests.harness import pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from spectui.errors import LaunchError
-from spectui.llama.client import CompletionRequest, LlamaClient
-from spectui.llama.process import ServerProcess
-from spectui.llama.ready import Progress, free_port, wait_ready
+from spectui.llama.http.client import CompletionRequest, LlamaClient
+from spectui.llama.process.process import ServerProcess
+from spectui.llama.process.ready import Progress, free_port, wait_ready
 
 pytestmark = pytest.mark.live
 
@@ -125,9 +125,9 @@ async def test_stop_with_an_answer_under_way(server_binary: Path, quick_pair: An
 
 PARENT = """
 import asyncio, sys
-from spectui.llama.client import LlamaClient
-from spectui.llama.process import ServerProcess
-from spectui.llama.ready import wait_ready
+from spectui.llama.http.client import LlamaClient
+from spectui.llama.process.process import ServerProcess
+from spectui.llama.process.ready import wait_ready
 async def main():
     server = await ServerProcess.start(sys.argv[2:])
     async with LlamaClient(f"127.0.0.1:{sys.argv[1]}") as client:

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import psutil
 import pytest
-from harness import launched, pair_profile
 
 from spectui.core.profile import TuningProfile
-from spectui.core.snapshot import ServerState, Snapshot, TrafficState
-from spectui.core.verdict import Change, Outcome
+from spectui.core.verdict.verdict import Change, Outcome
+from spectui.core.views.snapshot import ServerState, Snapshot, TrafficState
 from spectui.errors import UsageError
 from spectui.lab.demo import DemoPair
-from spectui.lab.history import is_stale
-from spectui.lab.lending import LendingSession
-from spectui.lab.preview import PreviewKeeper
-from spectui.lab.reading import SnapshotReader
-from spectui.lab.server import LaunchedServer
+from spectui.lab.reports.history import is_stale
+from spectui.lab.servers.server import LaunchedServer
+from spectui.lab.session.lending import LendingSession
+from spectui.lab.session.preview import PreviewKeeper
+from spectui.lab.views.snapshot_reader import SnapshotReader
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.results import ResultStore
+from tests.harness import launched, pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 

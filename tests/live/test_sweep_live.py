@@ -11,16 +11,16 @@ from random import Random
 
 import httpx
 import pytest
-from harness import pair_profile
-from sweep_runs import SMALL, command, kept, kept_keys, killed_and_resumed, saved_pair, spectui, swept
 
 from spectui.lab.demo import DemoPair
-from spectui.lab.launcher import HOST
-from spectui.llama.client import LlamaClient
-from spectui.llama.process import ServerProcess
-from spectui.llama.ready import free_port, wait_ready
+from spectui.lab.servers.launcher import HOST
+from spectui.llama.http.client import LlamaClient
+from spectui.llama.process.process import ServerProcess
+from spectui.llama.process.ready import free_port, wait_ready
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.harness import pair_profile
+from tests.sweep_runs import SMALL, command, kept, kept_keys, killed_and_resumed, saved_pair, spectui, swept
 
 # Minutes of traffic on real servers.
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]

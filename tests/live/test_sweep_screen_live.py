@@ -6,18 +6,18 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from driving import dashboard, servers
-from harness import pair_profile
-from sweep_runs import kept, kept_keys, swept
 
-from spectui.core.snapshot import ServerState
-from spectui.core.sweepview import SweepStage, SweepView
+from spectui.core.views.snapshot import ServerState
+from spectui.core.views.sweep import SweepStage, SweepView
 from spectui.lab.demo import DemoPair
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.tui.app import SpectuiApp
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.picker import PickerScreen
+from tests.driving import dashboard, servers
+from tests.harness import pair_profile
+from tests.sweep_runs import kept, kept_keys, swept
 
 # Minutes of traffic on real servers.
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(300)]

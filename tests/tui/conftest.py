@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
-from tui_fakes import FakeController
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.app import SpectuiApp
+from tests.tui.fakes import FakeController
 
 Opener = Callable[..., AbstractAsyncContextManager[tuple[Pilot[None], FakeController]]]
 

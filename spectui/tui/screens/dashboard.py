@@ -11,9 +11,9 @@ from textual.containers import Container, Horizontal
 from textual.geometry import Size
 from textual.reactive import var
 
-from spectui.core.snapshot import Snapshot
-from spectui.tui.actions import ActionScreen
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.keys import DASHBOARD
+from spectui.tui.screens.dashboard_actions import ActionScreen
 from spectui.tui.widgets.banner import Banner, alert_of
 from spectui.tui.widgets.bet import BetTile
 from spectui.tui.widgets.chart import CurveChart
@@ -21,9 +21,9 @@ from spectui.tui.widgets.command import CommandLine
 from spectui.tui.widgets.header import Header
 from spectui.tui.widgets.history import HistoryChart
 from spectui.tui.widgets.keybar import KeyBar
+from spectui.tui.widgets.sessions import SessionStrip
 from spectui.tui.widgets.settings import SettingsTile
 from spectui.tui.widgets.speed import SpeedTile
-from spectui.tui.widgets.strip import SessionStrip
 from spectui.tui.widgets.survival import SurvivalChart
 from spectui.tui.widgets.tabs import TABS, StageTabs
 from spectui.tui.widgets.tail import LogPanel, WrittenPanel

@@ -11,9 +11,9 @@ from textual.reactive import var
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
-from spectui.core.plain import counted
-from spectui.core.snapshot import DraftOption
-from spectui.tui.controller import Controller
+from spectui.core.text import counted
+from spectui.core.views.snapshot import DraftOption
+from spectui.tui.control.interface import Controller
 from spectui.tui.screens.dialog import Dialog
 from spectui.tui.screens.picker import Choice, option_rows
 from spectui.tui.text import fit, model_name, size

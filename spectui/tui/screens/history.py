@@ -16,11 +16,11 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, Static
 
-from spectui.core.plain import counted
-from spectui.core.runlist import LIMIT, RunDetails, RunList, RunRow, marked, matching
-from spectui.core.snapshot import Snapshot
+from spectui.core.text import counted
+from spectui.core.views.run_list import LIMIT, RunDetails, RunList, RunRow, marked, matching
+from spectui.core.views.snapshot import Snapshot
 from spectui.errors import StoreError
-from spectui.tui.controller import Controller
+from spectui.tui.control.interface import Controller
 from spectui.tui.keys import HISTORY
 from spectui.tui.screens.dialog import Dialog
 from spectui.tui.text import UNKNOWN, shown, speed, times

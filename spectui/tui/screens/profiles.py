@@ -11,7 +11,7 @@ from textual import on
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
-from spectui.tui.controller import Controller, ProfileOption
+from spectui.tui.control.interface import Controller, ProfileOption
 from spectui.tui.screens.dialog import Dialog
 from spectui.tui.screens.picker import Choice, option_rows
 

@@ -14,14 +14,14 @@ from textual.geometry import Size
 from textual.reactive import var
 from textual.screen import Screen
 
-from spectui.core.snapshot import Snapshot
-from spectui.core.sweepaxes import DRAFT_LENGTHS
-from spectui.core.sweepview import KeptSweep, SweepChoice, SweepStage, SweepView
-from spectui.tui import steps
-from spectui.tui.controller import Controller
+from spectui.core.sweep.defaults import DRAFT_LENGTHS
+from spectui.core.views.snapshot import Snapshot
+from spectui.core.views.sweep import KeptSweep, SweepChoice, SweepStage, SweepView
+from spectui.tui.control.interface import Controller
 from spectui.tui.keys import SWEEP
 from spectui.tui.messages import Severity
-from spectui.tui.screens.many import ManyScreen
+from spectui.tui.screens import setting_steps
+from spectui.tui.screens.multi_picker import ManyScreen
 from spectui.tui.screens.picker import Choice, PickerScreen
 from spectui.tui.text import model_name, shown
 from spectui.tui.widgets.heatmap import HeatMap
@@ -151,12 +151,12 @@ class SweepScreen(Screen[None]):
 
     def action_lengths(self) -> None:
         """Choose the draft lengths."""
-        lengths = sorted({*steps.DRAFT_LENGTHS, *DRAFT_LENGTHS})
+        lengths = sorted({*setting_steps.DRAFT_LENGTHS, *DRAFT_LENGTHS})
         self._choose("draft lengths", [str(k) for k in lengths], "ks")
 
     def action_p_mins(self) -> None:
         """Choose the values of p_min."""
-        self._choose("p_min", [f"{p:g}" for p in steps.P_MINS], "p_mins")
+        self._choose("p_min", [f"{p:g}" for p in setting_steps.P_MINS], "p_mins")
 
     def _choose(self, title: str, values: Sequence[str], axis: str) -> None:
         choice = self.sweep.choice

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from spectui.errors import SpectuiError
-from spectui.tui.controller import Controller
+from spectui.tui.control.interface import Controller
 from spectui.tui.keys import GENERAL
 from spectui.tui.screens.attach import typed_url
 from spectui.tui.screens.profiles import LoadScreen

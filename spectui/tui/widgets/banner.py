@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectui.core.snapshot import ServerState, Snapshot
-from spectui.core.verdict import Finding, Group, Outcome
+from spectui.core.verdict.verdict import Finding, Group, Outcome
+from spectui.core.views.snapshot import ServerState, Snapshot
 from spectui.tui.advice import advice_of
 from spectui.tui.text import model_name, short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
-from spectui.tui.widgets.strip import rows_of
+from spectui.tui.widgets.sessions import rows_of
 from spectui.tui.widgets.verdict import describe
 
 _BAR_WIDTH = 40

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectui.core.plain import counted
-from spectui.core.snapshot import LossSplit, Snapshot
+from spectui.core.bet.estimates import LossSplit
+from spectui.core.text import counted
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import margin, number
 from spectui.tui.widgets.panel import Line, Panel, Span
 

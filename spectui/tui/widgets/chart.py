@@ -15,7 +15,8 @@ from math import ceil, log2
 from types import ModuleType
 from typing import Any, Final
 
-from spectui.core.snapshot import CurvePoint, CurveView, Snapshot
+from spectui.core.bet.estimates import CurvePoint
+from spectui.core.views.snapshot import CurveView, Snapshot
 from spectui.tui.widgets.panel import Line, Panel, Span, centred
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 16, 5

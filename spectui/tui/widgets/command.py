@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 

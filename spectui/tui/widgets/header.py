@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from spectui.core.snapshot import MachineView, ServerState, ServerView, Snapshot, TrafficState
+from spectui.core.views.snapshot import MachineView, ServerState, ServerView, Snapshot, TrafficState
 from spectui.tui.text import model_name, short, shown
 from spectui.tui.widgets.panel import Line, Panel, Span
 

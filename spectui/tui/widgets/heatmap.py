@@ -14,14 +14,14 @@ from rich.style import Style
 from textual.color import Color
 from textual.reactive import var
 
-from spectui.core.heatmap import CellState, HeatCell
+from spectui.core.views.heatmap import CellState, HeatCell
 from spectui.tui.text import fit, shown, times
 from spectui.tui.widgets.panel import Line, Span
 from spectui.tui.widgets.sweep import SweepPanel
 
 if TYPE_CHECKING:
-    from spectui.core.heatmap import HeatBlock
-    from spectui.core.snapshot import Snapshot
+    from spectui.core.views.heatmap import HeatBlock
+    from spectui.core.views.snapshot import Snapshot
 
 _CELL: Final = 7
 """Cells of a column, the gap included."""

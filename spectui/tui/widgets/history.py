@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from spectui.core.snapshot import HistoryMark, HistoryView, Snapshot
+from spectui.core.views.snapshot import HistoryMark, HistoryView, Snapshot
 from spectui.tui.text import clock, shown, speed
 from spectui.tui.widgets.panel import Line, Panel, Span, centred
 

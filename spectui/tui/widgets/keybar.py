@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.screen import Screen
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 

@@ -18,7 +18,7 @@ from textual.reactive import var
 from textual.strip import Strip
 from textual.widget import Widget
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import wrap
 
 _INKS: Final = {

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
-from spectui.core.snapshot import Snapshot, TrafficState
+from spectui.core.views.snapshot import Snapshot, TrafficState
 from spectui.tui.text import UNKNOWN, fit, model_name, short, shown
 from spectui.tui.widgets.panel import Line, Panel, Span
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from spectui.core.snapshot import BetView, Snapshot
-from spectui.core.verdict import Outcome
+from spectui.core.bet.estimates import BetView
+from spectui.core.verdict.verdict import Outcome
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import UNKNOWN, duration, interval, shown, speed, times
 from spectui.tui.widgets.digits import big
 from spectui.tui.widgets.panel import Line, Panel, Span

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from spectui.core.bet.estimates import BetView, PositionRow
 from spectui.core.profile import OFF, TuningProfile
-from spectui.core.snapshot import BetView, PositionRow, Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import short
 from spectui.tui.widgets.panel import Line, Panel, Span
 

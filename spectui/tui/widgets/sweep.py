@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.cells import cell_len
 from textual.reactive import var
 
-from spectui.core.plain import counted
-from spectui.core.snapshot import Snapshot
-from spectui.core.sweepview import SweepStage, SweepView, export_command
+from spectui.core.text import counted
+from spectui.core.views.snapshot import Snapshot
+from spectui.core.views.sweep import SweepStage, SweepView, export_command
 from spectui.tui.text import model_name, short, shown, speed, times, wrap
 from spectui.tui.widgets.header import server_returns, with_server
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 if TYPE_CHECKING:
-    from spectui.core.sweepview import SweepPlan
+    from spectui.core.views.sweep import SweepPlan
 
 _BADGES: Final = {
     SweepStage.READY: "badge-mute",

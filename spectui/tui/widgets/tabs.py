@@ -7,7 +7,7 @@ from typing import Final
 
 from textual.reactive import var
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.widgets.panel import Line, Panel, Span
 
 TABS: Final = {

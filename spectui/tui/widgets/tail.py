@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import events
 
-from spectui.core.snapshot import Snapshot
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span
 

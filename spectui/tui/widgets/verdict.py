@@ -7,9 +7,9 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from spectui.core.plain import counted
-from spectui.core.snapshot import Snapshot
-from spectui.core.verdict import Change, Group, Outcome, Verdict
+from spectui.core.text import counted
+from spectui.core.verdict.verdict import Change, Group, Outcome, Verdict
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.advice import advice_of
 from spectui.tui.text import short, shown, wrap
 from spectui.tui.widgets.panel import Line, Panel, Span

@@ -7,8 +7,9 @@ from math import ceil, log2
 from types import ModuleType
 from typing import Final
 
-from spectui.core.snapshot import Cost, Snapshot
-from spectui.core.speedup import verification_cost
+from spectui.core.bet.estimates import Cost
+from spectui.core.bet.speedup import verification_cost
+from spectui.core.views.snapshot import Snapshot
 from spectui.tui.widgets.chart import MEASURED, NOW, Plot, blank, built, coloured, signs
 from spectui.tui.widgets.panel import Line, centred
 

@@ -1,0 +1,1 @@
+"""The commands: arguments in, experiments run, text or JSON out."""

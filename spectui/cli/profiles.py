@@ -1,0 +1,62 @@
+"""The commands on profiles: list and show them, and say where they lie. Apart from the commands that use one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from spectui.cli.options import folders
+from spectui.cli.output import JSON_OPTION, print_result, write
+
+
+@click.group()
+def profiles() -> None:
+    """List and show profiles."""
+
+
+@profiles.command(name="list")
+@JSON_OPTION
+def list_(*, as_json: bool) -> None:
+    """List saved and shipped profiles."""
+    from spectui.store.profiles import list_profiles  # noqa: PLC0415
+
+    entries = [
+        {
+            "name": e.name,
+            "description": e.description,
+            "shipped": e.builtin,
+            "path": str(e.path),
+            "problem": e.problem,
+        }
+        for e in list_profiles(folders())
+    ]
+    print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
+
+
+@profiles.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print a profile's file."""
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    write(load(name, folders()).path.read_text("utf-8"), newline=False)
+
+
+@profiles.command()
+@click.argument("name", required=False)
+def path(name: str | None) -> None:
+    """Print the folder of the user's profiles, or the file of one."""
+    from spectui.store.profiles import load  # noqa: PLC0415
+
+    write(str(load(name, folders()).path if name else folders().profiles))
+
+
+def _profile_table(data: dict[str, Any]) -> str:
+    from spectui.lab.reports.text import columns  # noqa: PLC0415
+
+    rows = [
+        (p["name"], "shipped" if p["shipped"] else "own", p["problem"] or p["description"])
+        for p in data["profiles"]
+    ]
+    return columns(("profile", "", "description"), rows)

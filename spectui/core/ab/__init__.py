@@ -1,0 +1,1 @@
+"""Two configurations compared: the ratio, its interim looks, and whether both wrote the same."""

@@ -1,0 +1,1 @@
+"""From numbers to words: facts, rules, findings and the verdict."""

@@ -1,0 +1,1 @@
+"""Experiments: measurements in an order, over several servers or settings."""

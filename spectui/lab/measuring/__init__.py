@@ -1,0 +1,1 @@
+"""One measurement on one server: traffic, a run, a baseline, a probe, and their verdict."""

@@ -1,0 +1,1 @@
+"""Results as JSON, tables, files for other programs, and lines for people."""

@@ -1,0 +1,1 @@
+"""Servers to experiment on: started or attached to, their models, memory and machine."""

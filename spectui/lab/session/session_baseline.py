@@ -1,0 +1,188 @@
+"""Finds the plain speed for a session: recalls it, or measures it on a server that does not speculate.
+
+Apart from the session, whose lifecycle it does not know: a server that it starts is handed over while it runs, so
+that the session can show it and end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from spectui.core.bet.baseline import Plain, given
+from spectui.core.bet.segment import Segment, SpeedEstimate
+from spectui.core.profile import TuningProfile
+from spectui.core.text import counted
+from spectui.errors import SpectuiError
+from spectui.lab.measuring import baseline
+from spectui.lab.measuring.ngram_replay import replays_of, rows_of, sizes_for
+from spectui.lab.measuring.probe import ProbeResult, probe_if_possible, probe_points
+from spectui.lab.measuring.probe import probe as run_probe
+from spectui.lab.measuring.traffic import RequestResult
+from spectui.lab.servers.launcher import Launcher, LaunchPlan
+from spectui.lab.servers.server import AttachedServer, LaunchedServer, Server
+from spectui.lab.session.neighbours import Neighbours
+from spectui.lab.workloads.workloads import Workload, load_workload
+from spectui.llama.http.address import same_origin
+from spectui.store.baselines import BaselineKey, BaselineStore
+
+
+class PlainSpeed:
+    """on_token is told of tokens as they arrive, on_note what is going on in a few words.
+
+    on_problem: told, in one line, what went wrong beside a speed that was measured all the same.
+    neighbours: asked whether what is measured on a server of ours is its own speed.
+    """
+
+    def __init__(
+        self,
+        *,
+        launcher: Launcher,
+        store: BaselineStore,
+        api_key: str | None,
+        on_token: Callable[[int, float], None],
+        on_begin: Callable[[float], None],
+        on_note: Callable[[str], None],
+        on_problem: Callable[[str], None],
+        neighbours: Neighbours,
+    ) -> None:
+        self._launcher = launcher
+        self._store = store
+        self._api_key = api_key
+        self._on_token = on_token
+        self._on_begin = on_begin
+        self._on_note = on_note
+        self._on_problem = on_problem
+        self._neighbours = neighbours
+        self._measured: dict[BaselineKey, Plain] = {}
+        """What was measured here, whether or not the store could keep it."""
+        self._second: dict[tuple[object, ...], Plain] = {}
+        """What second servers gave, by the conditions."""
+
+    async def recall(self, profile: TuningProfile) -> Plain | None:
+        """The speed measured before under the same conditions, with where it comes from, or a stated one.
+
+        What was measured in this session beats what is stated, and that what was measured in another.
+        """
+        stated = profile.baseline.tokens_per_second
+        if stated is not None and (profile.attached or not self._measured):
+            return given(stated)
+        if profile.baseline.url is not None:
+            return self._second.get(_conditions(profile, profile.baseline.url))
+        if profile.attached:
+            return None
+        plan = await self._launcher.plan(profile.without_speculation())
+        workload = await asyncio.to_thread(load_workload, profile.traffic)
+        key = baseline.key_for(plan, workload)
+        measured = self._measured.get(key)
+        if measured is not None:
+            return measured
+        if stated is not None:
+            return given(stated)
+        return await asyncio.to_thread(baseline.remembered, self._store, key)
+
+    def stale(self, profile: TuningProfile) -> str:
+        """Why what a second server gave does not count under these conditions; empty where there is nothing."""
+        url = profile.baseline.url
+        if url is None or not self._second or _conditions(profile, url) in self._second:
+            return ""
+        return "the second server was measured under other conditions (workload, temperature or requests at once)"
+
+    async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Plain:
+        """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing.
+
+        Raises UsageError where the server speculates all the same, or a neighbour disturbs the measurement.
+        """
+        self._on_note("baseline: starting without speculation")
+        workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
+        await server.start(log_file=log_file)
+        baseline.require_plain(server)
+        self._neighbours.require_quiet()
+        answers: list[RequestResult] = []
+        speed, measured = await self._on(server, workload, plan.profile, on_answer=answers.append)
+        sizes = sizes_for(server, plan.profile.traffic)
+        probed = await self._probe_if_possible(server, plan.profile, rows_of(sizes))
+        self._neighbours.require_undisturbed()
+        replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._on_problem)
+        plain = Plain(speed, "measured", probed.v, probed.error, replayed)
+        key = baseline.key_for(plan, workload)
+        self._measured[key] = plain
+        try:
+            await asyncio.to_thread(baseline.remember, self._store, key, plain, measured)
+        except SpectuiError as error:
+            self._on_problem(str(error))
+        return plain
+
+    async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
+        """Measure on somebody's second server. Raises UsageError when that one speculates too."""
+        plain = profile.without_speculation().with_server(url=url)
+        self._on_note(f"baseline: asking {url}")
+        # A key belongs to one server: another address gets none.
+        key = self._api_key if profile.attached and same_origin(profile.server.url or "", url) else None
+        second = AttachedServer(plain, api_key=key)
+        try:
+            await second.connect()
+            baseline.require_plain(second)
+            workload = await asyncio.to_thread(load_workload, plain.traffic)
+            speed, _ = await self._on(second, workload, plain)
+            probed = await self._probe_if_possible(second, plain)
+        finally:
+            await second.stop()
+        found = Plain(speed, "second server", probed.v, probed.error)
+        self._second[_conditions(profile, url)] = found
+        return found
+
+    async def probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
+        """V(n) on a server that does not speculate.
+
+        Raises ServerError where it cannot be probed, UsageError as soon as a neighbour disturbs it.
+        """
+
+        def probing(done: int, points: int) -> None:
+            self._neighbours.require_undisturbed()
+            self._probing(done, points)
+
+        self._neighbours.require_quiet()
+        return await run_probe(server.client, probe_points(profile), on_progress=probing)
+
+    async def _probe_if_possible(
+        self, server: Server, profile: TuningProfile, more: Collection[int] = ()
+    ) -> ProbeResult:
+        return await probe_if_possible(
+            server.client,
+            sorted({*probe_points(profile), *more}),
+            on_problem=lambda why: self._on_problem(f"verification could not be probed: {why}"),
+            on_progress=self._probing,
+        )
+
+    def _probing(self, done: int, points: int) -> None:
+        self._on_note(f"probing verification: {done} of {points}")
+
+    async def _on(
+        self,
+        server: Server,
+        workload: Workload,
+        plain: TuningProfile,
+        *,
+        on_answer: Callable[[RequestResult], None] | None = None,
+    ) -> tuple[SpeedEstimate, Segment]:
+        def progress(requests: int, speed: SpeedEstimate | None) -> None:
+            so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
+            self._on_note(f"baseline: {counted(requests, 'request')}{so_far}")
+
+        self._on_note("baseline: warming up")
+        return await baseline.measure_plain(
+            server,
+            workload,
+            plain,
+            on_token=self._on_token,
+            on_begin=self._on_begin,
+            on_progress=progress,
+            on_answer=on_answer,
+        )
+
+
+def _conditions(profile: TuningProfile, url: str) -> tuple[object, ...]:
+    """What the speed of a second server depends on, as far as it is ours to choose."""
+    return url, profile.sampling, profile.traffic

@@ -1,0 +1,1 @@
+"""Sessions and experiments as the values that screens show."""

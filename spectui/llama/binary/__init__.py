@@ -1,0 +1,1 @@
+"""A llama-server binary: where it is, what it can do, and its command line."""

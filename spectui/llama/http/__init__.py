@@ -1,0 +1,1 @@
+"""What a llama-server sends and accepts over HTTP."""

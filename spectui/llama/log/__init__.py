@@ -1,0 +1,1 @@
+"""What a llama-server writes to its log."""

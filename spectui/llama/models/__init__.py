@@ -1,0 +1,1 @@
+"""Model files: their facts, vocabularies, and derived files."""

@@ -1,0 +1,1 @@
+"""A llama-server process: started, watched, read and ended."""

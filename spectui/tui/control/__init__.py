@@ -1,0 +1,1 @@
+"""What a key does: from the screens to sessions and experiments."""
