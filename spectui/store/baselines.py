@@ -88,7 +88,7 @@ class BaselineKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
+class StoredBaseline:
     """A plain speed with its 95 % interval, where there is one."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -118,7 +118,7 @@ class Baseline:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     key: BaselineKey
-    baseline: Baseline
+    baseline: StoredBaseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +144,15 @@ class BaselineStore:
         """The store in the user's cache folder."""
         return cls(folders.baselines)
 
-    def get(self, key: BaselineKey) -> Baseline | None:
+    def get(self, key: BaselineKey) -> StoredBaseline | None:
         """The baseline for exactly these conditions; None when it is not known or cannot be read."""
         return next((entry.baseline for entry in self._read() if entry.key == key), None)
 
-    def all(self) -> tuple[tuple[BaselineKey, Baseline], ...]:
+    def all(self) -> tuple[tuple[BaselineKey, StoredBaseline], ...]:
         """Every baseline with its conditions, the newest first."""
         return tuple((entry.key, entry.baseline) for entry in _newest_first(self._read()))
 
-    def put(self, key: BaselineKey, baseline: Baseline) -> None:
+    def put(self, key: BaselineKey, baseline: StoredBaseline) -> None:
         """Remember a baseline in place of an older one for the same conditions.
 
         Raises SpectuiError, one line, when the file cannot be written; what was measured is still good.

@@ -9,7 +9,7 @@ from spectui.core.profile import TuningProfile
 from spectui.errors import BinaryError
 from spectui.llama.binary.argv import build_argv, child_environment
 from spectui.llama.binary.find import BinaryProbe, find_binary, list_devices
-from spectui.llama.log.events import Failure
+from spectui.llama.log.events import LogFailure
 from spectui.llama.log.parser import LogParser
 
 pytestmark = pytest.mark.live
@@ -25,7 +25,7 @@ def binary() -> Path:
         pytest.skip(str(error))
 
 
-async def first_failure(argv: tuple[str, ...]) -> Failure | None:
+async def first_failure(argv: tuple[str, ...]) -> LogFailure | None:
     """What it says before it exits; asked again where it exits before its log is written, as on a busy machine."""
     for _ in range(ATTEMPTS):
         failure = await failure_of_one(argv)
@@ -34,7 +34,7 @@ async def first_failure(argv: tuple[str, ...]) -> Failure | None:
     return None
 
 
-async def failure_of_one(argv: tuple[str, ...]) -> Failure | None:
+async def failure_of_one(argv: tuple[str, ...]) -> LogFailure | None:
     environ, _ = child_environment({}, inherit=False)
     process = await asyncio.create_subprocess_exec(
         *argv, env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
@@ -43,7 +43,7 @@ async def failure_of_one(argv: tuple[str, ...]) -> Failure | None:
     assert process.returncode == 1
     parser = LogParser()
     events = (parser.feed(line) for line in output.decode(errors="replace").splitlines())
-    return next((event for event in events if isinstance(event, Failure)), None)
+    return next((event for event in events if isinstance(event, LogFailure)), None)
 
 
 async def test_real_help_is_understood(binary: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from spectui.errors import LaunchError
 from spectui.llama.http.client import CompletionRequest, LlamaClient
 from spectui.llama.process.process import ServerProcess
-from spectui.llama.process.ready import Progress, free_port, wait_ready
+from spectui.llama.process.ready import StartProgress, free_port, wait_ready
 
 pytestmark = pytest.mark.live
 
@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 async def test_start_ready_stop(server_binary: Path, quick_pair: Any, tmp_path: Path) -> None:
     port = free_port()
-    phases: list[Progress] = []
+    phases: list[StartProgress] = []
     log = tmp_path / "server.log"
     process = await ServerProcess.start(command(server_binary, quick_pair, port), environment(), log_file=log)
     try:
@@ -59,7 +59,7 @@ async def test_start_ready_stop(server_binary: Path, quick_pair: Any, tmp_path: 
 async def test_stop_while_it_loads(server_binary: Path, quick_pair: Any) -> None:
     port = free_port()
     process = await ServerProcess.start(command(server_binary, quick_pair, port), environment())
-    loading: list[Progress] = []
+    loading: list[StartProgress] = []
     async with LlamaClient(f"127.0.0.1:{port}") as client:
         waiting = asyncio.create_task(wait_ready(client, process, 120, loading.append))
         await until(lambda: waiting.done() or any(p.phase == "loading" for p in loading))

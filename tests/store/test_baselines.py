@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spectui.errors import SpectuiError
-from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
+from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity, StoredBaseline, hash_prompts
 
 KEY = BaselineKey(
     build="b10434",
@@ -25,7 +25,7 @@ KEY = BaselineKey(
     ignore_eos=False,
     machine="box",
 )
-BASELINE = Baseline(
+BASELINE = StoredBaseline(
     tokens_per_second=34.0, low=33.1, high=34.9, requests=12, tokens=2400, t1_ms=29.4, measured_at=1000.0
 )
 

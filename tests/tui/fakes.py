@@ -20,7 +20,7 @@ from spectui.core.profile import (
     restart_changes,
 )
 from spectui.core.sweep.grid import PLAIN, Cell, Grid
-from spectui.core.sweep.prediction import Outcome as CellOutcome
+from spectui.core.sweep.prediction import CellResult
 from spectui.core.sweep.recommendation import Recommendation
 from spectui.core.verdict.verdict import Change, Finding, Group, Outcome, Verdict
 from spectui.core.views.ab import AbState, AbView, ArmName, ArmView, OutputsView
@@ -515,17 +515,17 @@ def sweep_maps(*, begun: bool) -> tuple[ConditionMap, ...]:
     """Code with one run at k = 4 and two n-gram settings; of the others only the plain speed of prose."""
     code, prose, json = SWEEP_GRID.conditions
     row, family = SWEEP_GRID.fixed[0], SWEEP_GRID.free[1]
-    known: dict[Cell, CellOutcome] = {}
+    known: dict[Cell, CellResult] = {}
     failed: set[Cell] = set()
     if begun:
         four = next(setting for setting in row if setting.k == 4)
         others = {k: Estimate(value=v, low=v - 0.1, high=v + 0.1) for k, v in CURVE.items()}
-        known[Cell(code, four)] = CellOutcome(
+        known[Cell(code, four)] = CellResult(
             requests=10, speedup=Estimate(value=1.31, low=1.24, high=1.38), predicted=others
         )
         slow, fast, bad = family.settings[5], family.settings[6], Cell(code, family.settings[7])
-        known[Cell(code, slow)] = CellOutcome(requests=2, speedup=Estimate(value=0.88))
-        known[Cell(code, fast)] = CellOutcome(requests=2, speedup=Estimate(value=2.24))
+        known[Cell(code, slow)] = CellResult(requests=2, speedup=Estimate(value=0.88))
+        known[Cell(code, fast)] = CellResult(requests=2, speedup=Estimate(value=2.24))
         failed.add(bad)
     now = Cell(code, SWEEP_GRID.free[0].settings[3]) if begun else None
     blocks = [heat_map(c, SWEEP_GRID, known, failed=failed, now=now) for c in (code, prose, json)]

@@ -63,7 +63,7 @@ def test_looks(
     ), name
 
 
-@pytest.mark.parametrize(("name", "view", "size", "keys"), COMPARISONS, ids=[ab[0] for ab in DUELS])
+@pytest.mark.parametrize(("name", "view", "size", "keys"), COMPARISONS, ids=[ab[0] for ab in COMPARISONS])
 def test_ab_looks(
     snap_compare: Any, name: str, view: AbView, size: tuple[int, int], keys: tuple[str, ...]
 ) -> None:

@@ -88,7 +88,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Shift:
     """The second half of a run over its first, with a 99 % interval."""
 
     value: float
@@ -108,9 +108,9 @@ class Drift:
     None where the run is too short for halves.
     """
 
-    a: Change | None = None
-    b: Change | None = None
-    ratio: Change | None = None
+    a: Shift | None = None
+    b: Shift | None = None
+    ratio: Shift | None = None
 
     @property
     def machine(self) -> bool:
@@ -317,7 +317,7 @@ def _drift(pairs: Sequence[Pair]) -> Drift:
     if min(map(len, halves)) < MIN_PAIRS // 2:
         return Drift()
 
-    def change(value: Callable[[Pair], float]) -> Change:
+    def change(value: Callable[[Pair], float]) -> Shift:
         return _change(*([(p.block, value(p)) for p in half] for half in halves))
 
     return Drift(
@@ -327,11 +327,11 @@ def _drift(pairs: Sequence[Pair]) -> Drift:
     )
 
 
-def _change(first: Sequence[tuple[int, float]], second: Sequence[tuple[int, float]]) -> Change:
+def _change(first: Sequence[tuple[int, float]], second: Sequence[tuple[int, float]]) -> Shift:
     """Difference of two means with unequal variances; the degrees of freedom are the smaller half's."""
     halves = [_units(first, _DRIFT_ERROR), _units(second, _DRIFT_ERROR)]
     (before, error_before), (after, error_after) = (_moments([units]) for units in halves)
     degrees = min(map(len, halves)) - 1
     half = math.hypot(error_before, error_after) * student_quantile(1 - _DRIFT_ERROR / 2, degrees)
     by = after - before
-    return Change(_exp(by), _exp(by - half), _exp(by + half))
+    return Shift(_exp(by), _exp(by - half), _exp(by + half))

@@ -12,7 +12,7 @@ from spectui.core.bet.segment import SpeedEstimate
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class Baseline:
     """What is known of the server without speculation: its speed, where that comes from, and V(n) if probed.
 
     replayed: what n-gram lookups make of its answers, where they could be read back.
@@ -26,10 +26,10 @@ class Plain:
     replayed: tuple[Replay, ...] = ()
 
 
-def given(tokens_per_second: float) -> Plain:
+def given(tokens_per_second: float) -> Baseline:
     """A baseline that the user states, without an error of its own."""
     speed = SpeedEstimate(per_stream=Estimate(value=tokens_per_second), streams=1.0, relative_error=None)
-    return Plain(speed, "given")
+    return Baseline(speed, "given")
 
 
 def pooled(first: SpeedEstimate, second: SpeedEstimate) -> SpeedEstimate:

@@ -11,7 +11,7 @@ from typing import Final
 
 from spectui.core.bet import speedup
 from spectui.core.bet.agreement import Agreements
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.cost import (
     ASSUMED_REST,
     USUAL_REST,
@@ -152,7 +152,7 @@ def curve_of(
 def predicted_lookup(
     bet: BetView,
     profile: TuningProfile,
-    plain: Plain,
+    plain: Baseline,
     ran: Mapping[tuple[int, int], float] = MappingProxyType({}),
 ) -> LookupPrediction | None:
     """The n-gram lookup that is predicted fastest from the baseline's answers; None where they tell nothing.
@@ -166,7 +166,7 @@ def predicted_lookup(
     return best_lookup(plain.replayed, _surplus(bet, profile, plain), ran)
 
 
-def _surplus(bet: BetView, profile: TuningProfile, plain: Plain) -> tuple[float, float]:
+def _surplus(bet: BetView, profile: TuningProfile, plain: Baseline) -> tuple[float, float]:
     """Least and largest plain steps that a drafted row costs beyond V.
 
     Rows and the fixed rest u a run of a draft model does not tell apart: its rows cost what u leaves, from none to

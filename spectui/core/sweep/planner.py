@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, by_life
-from spectui.core.sweep.prediction import Outcomes, Predictions
+from spectui.core.sweep.prediction import CellResults, Predictions
 from spectui.core.sweep.recommendation import WORTH
 
 INDIFFERENT: Final = 0.02
@@ -44,7 +44,7 @@ def short_run(requests: int) -> int:
     return min(requests, max(_SHORTEST, requests // 4))
 
 
-def next_life(grid: Grid, known: Outcomes, requests: int, *, exhaustive: bool = False) -> Life | None:
+def next_life(grid: Grid, known: CellResults, requests: int, *, exhaustive: bool = False) -> Life | None:
     """The next server life; None when the best setting of each condition is settled.
 
     requests: of a whole run; the baseline gets as many again at the end, for a machine drifts meanwhile. The answer
@@ -92,7 +92,7 @@ def expected_seconds(
     return least + _seconds(grid.blind(replays=replays), grid, known, pace, short_run(requests)), most
 
 
-def best_known(condition: Condition, known: Outcomes) -> float:
+def best_known(condition: Condition, known: CellResults) -> float:
     """The largest speedup measured under a condition, at least that of the baseline."""
     found = (o.speedup.value for c, o in known.items() if c.condition == condition and o.speedup is not None)
     return max([1.0, *found])
@@ -106,13 +106,15 @@ def _seconds(
     return pace.seconds(len(by_life(missing)), len(missing), requests)
 
 
-def _life(setting: Setting, conditions: Iterable[Condition], known: Outcomes, requests: int) -> Life | None:
+def _life(
+    setting: Setting, conditions: Iterable[Condition], known: CellResults, requests: int
+) -> Life | None:
     cells = [Cell(condition, setting) for condition in conditions]
     tasks = tuple(Task(c, requests) for c in cells if c not in known or known[c].tried < requests)
     return Life(setting, tasks) if tasks else None
 
 
-def _promising(grid: Grid, known: Outcomes, requests: int, predictions: Predictions) -> Life | None:
+def _promising(grid: Grid, known: CellResults, requests: int, predictions: Predictions) -> Life | None:
     """The unmeasured setting that is predicted best among those that may beat the best known one.
 
     Draft lengths that are predicted to win get a whole run, others a short one. Short runs of lookups would tell
@@ -135,7 +137,7 @@ def _promising(grid: Grid, known: Outcomes, requests: int, predictions: Predicti
     return Life(first, tuple(task for _, task in wanted[first]))
 
 
-def _refining(grid: Grid, known: Outcomes, short: int, predictions: Predictions) -> Life | None:
+def _refining(grid: Grid, known: CellResults, short: int, predictions: Predictions) -> Life | None:
     """The first unmeasured neighbour of a family's best setting, where that is not clearly behind."""
     wanted: dict[Setting, list[Task]] = {}
     for family in grid.free:
@@ -152,7 +154,7 @@ def _refining(grid: Grid, known: Outcomes, short: int, predictions: Predictions)
     return _fullest(wanted)
 
 
-def _leader(family: Family, condition: Condition, known: Outcomes) -> tuple[Setting, float] | None:
+def _leader(family: Family, condition: Condition, known: CellResults) -> tuple[Setting, float] | None:
     found = [
         (setting, outcome.speedup.value)
         for setting in family.settings
@@ -161,7 +163,7 @@ def _leader(family: Family, condition: Condition, known: Outcomes) -> tuple[Sett
     return max(found, key=lambda each: each[1], default=None)
 
 
-def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+def _final(grid: Grid, known: CellResults, requests: int) -> Life | None:
     """A whole run for what leads after a short one, unless a setting with a whole run is as good."""
     wanted: dict[Setting, list[Task]] = {}
     for condition in grid.conditions:
@@ -179,7 +181,7 @@ def _final(grid: Grid, known: Outcomes, requests: int) -> Life | None:
     return _fullest(wanted)
 
 
-def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+def _closing(grid: Grid, known: CellResults, requests: int) -> Life | None:
     """The baseline again, where the decision depends on it."""
     tasks = []
     for condition in grid.conditions:
@@ -192,7 +194,7 @@ def _closing(grid: Grid, known: Outcomes, requests: int) -> Life | None:
     return Life(PLAIN, tuple(tasks)) if tasks else None
 
 
-def _settling(grid: Grid, known: Outcomes, requests: int) -> Life | None:
+def _settling(grid: Grid, known: CellResults, requests: int) -> Life | None:
     """As many requests again, in one run, for what leads and is worth its setting but may still lose."""
     wanted: dict[Setting, list[Task]] = {}
     for condition in grid.conditions:

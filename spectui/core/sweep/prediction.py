@@ -32,7 +32,7 @@ _GIVEN_UP: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CellResult:
     """What a cell yielded."""
 
     requests: int
@@ -52,7 +52,7 @@ class Outcome:
         return max(self.requests, self.failed)
 
 
-Outcomes = Mapping[Cell, Outcome]
+CellResults = Mapping[Cell, CellResult]
 """The longest run of each cell that was measured, or failed."""
 
 
@@ -71,7 +71,7 @@ class Prediction:
 class Predictions:
     """Predicts cells from what is known; for one state of a sweep."""
 
-    def __init__(self, grid: Grid, known: Outcomes) -> None:
+    def __init__(self, grid: Grid, known: CellResults) -> None:
         self._known = known
         self._rows = {setting: row for row in grid.fixed for setting in row}
 

@@ -97,7 +97,7 @@ class Facts:
     baseline_problem: str = ""
     """Why the baseline could not be measured; empty where nobody tried or it was."""
     two_pass_server: bool = False
-    measuring_plain: bool = False
+    measuring_baseline: bool = False
     """Whether the plain speed is being measured, so that speculation is off for the moment only."""
     traffic: bool = False
     """Whether test traffic flows."""
@@ -157,7 +157,7 @@ class Facts:
     def better_lookup(self) -> bool:
         """Whether an n-gram lookup is predicted to win, and to beat what runs and any other draft length."""
         value, low = self.best_lookup_speedup, self.best_lookup_low
-        if self.measuring_plain or not (self.judged if self.is_on else self.passes >= MIN_LIVE_PASSES):
+        if self.measuring_baseline or not (self.judged if self.is_on else self.passes >= MIN_LIVE_PASSES):
             return False
         others = max(self.speedup_high or self.speedup or 0.0, self.best_speedup or 0.0)
         return (

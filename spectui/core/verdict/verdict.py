@@ -63,7 +63,7 @@ def judge(facts: Facts, failures: Sequence[Failure] = ()) -> Verdict:
 def _outcome(f: Facts, findings: Sequence[Finding]) -> Outcome:
     if findings and findings[0].group <= Group.FAILING:
         return Outcome.BROKEN
-    if f.measuring_plain:
+    if f.measuring_baseline:
         return Outcome.UNKNOWN
     if not f.is_on:
         return Outcome.OFF
@@ -79,7 +79,7 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
         return findings[0].message
     if outcome is Outcome.OFF:
         return "speculation is off: this is the plain speed"
-    if f.measuring_plain:
+    if f.measuring_baseline:
         return "measuring the plain speed first: speculation is off for it"
     bet = next((x for x in findings if x.group == Group.THE_BET and x.code != _LOOKUP), None)
     if f.speedup is not None and f.judged:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from spectui.core.bet.estimates import Estimate
 from spectui.core.sweep.grid import Cell, Condition, Grid, Setting
-from spectui.core.sweep.prediction import Outcomes, Predictions
+from spectui.core.sweep.prediction import CellResults, Predictions
 from spectui.core.text import one_line
 
 
@@ -56,7 +56,7 @@ class HeatBlock:
 def heat_map(
     condition: Condition,
     grid: Grid,
-    known: Outcomes,
+    known: CellResults,
     *,
     failed: Collection[Cell] = (),
     now: Cell | None = None,

@@ -19,13 +19,13 @@ from spectui.llama.log.events import (
     BuildInfo,
     Event,
     Generated,
+    LogFailure,
     PassTrace,
     PromptRead,
     SpeculationInit,
     SpeculationOff,
     Statistics,
 )
-from spectui.llama.log.events import Failure as LogFailure
 from spectui.llama.log.parser import LogParser
 
 _NO_TYPE: Final = "no implementations specified"

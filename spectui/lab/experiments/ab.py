@@ -282,7 +282,7 @@ class AbRun:
     def _plain(self, arm: Arm, workload: str) -> tuple[SpeedEstimate | None, str]:
         """An arm without speculation on the same target is what the other's bet is measured against."""
         name, other = ("arm a", self._b) if arm is self._a else ("arm b", self._a)
-        plain = arm.speed(workload) if arm.is_plain_side_of(other) else None
+        plain = arm.speed(workload) if arm.is_baseline_of(other) else None
         return plain, name if plain else ""
 
     def _conclude(self, workload: str, failure: str | None) -> None:

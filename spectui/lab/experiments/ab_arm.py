@@ -153,7 +153,7 @@ class Arm:
         self._against[workload] = baseline, source
         self._records.pop(workload).end(failure=failure)
 
-    def is_plain_side_of(self, other: Arm) -> bool:
+    def is_baseline_of(self, other: Arm) -> bool:
         """Whether this arm is what the other's bet is measured against: the same server without speculation."""
         mine, theirs = self.settings, other.settings
         same = _comparable(mine.server) == _comparable(theirs.server) and mine.sampling == theirs.sampling

@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.estimates import BetView
 from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import OFF, TuningProfile
 from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
 from spectui.lab.measuring.attached_settings import first_prompt, known_settings
-from spectui.lab.measuring.baseline import require_plain
+from spectui.lab.measuring.baseline import require_no_speculation
 from spectui.lab.measuring.measured_run import MeasuredRun
 from spectui.lab.measuring.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe_if_possible
 from spectui.lab.measuring.recorder import Recorder
@@ -120,7 +120,7 @@ class ConcurrencySweep:
         try:
             async with self._open(plain, key_of=profile) as server:
                 _require_slots(server, levels[-1])
-                require_plain(server)
+                require_no_speculation(server)
                 prompts = _prompts(profile, workload)
                 for n in levels:
                     run = await self._sent(server, _at(plain, n), prompts, requests)
@@ -132,7 +132,7 @@ class ConcurrencySweep:
                 known, fixed_length = await known_settings(server, workload, self._progress)
                 prompts = _prompts(profile, workload)
                 for n in levels:
-                    baseline = Plain(speeds[n], "measured", probed.v, probed.error)
+                    baseline = Baseline(speeds[n], "measured", probed.v, probed.error)
                     run = await self._sent(
                         server, _at(known, n), prompts, requests, plain=baseline, fixed_length=fixed_length
                     )
@@ -154,7 +154,7 @@ class ConcurrencySweep:
         prompts: PromptSequence,
         requests: int,
         *,
-        plain: Plain | None = None,
+        plain: Baseline | None = None,
         fixed_length: bool | None = None,
     ) -> MeasuredRun:
         """One level. plain: what the bet is measured against; None for the plain side itself."""

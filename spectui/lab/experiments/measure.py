@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from spectui.core.bet.baseline import Plain, given
+from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import curve_of, predicted_lookup
 from spectui.core.bet.estimates import BetView
 from spectui.core.bet.segment import Segment
@@ -54,7 +54,7 @@ class Measurement:
     failure: SpectuiError | None = None
 
     def judge(
-        self, workload: str, segment: Segment, server: Server | None, *, plain: Plain | None = None
+        self, workload: str, segment: Segment, server: Server | None, *, plain: Baseline | None = None
     ) -> None:
         """Add the findings on what a workload yielded. plain: its baseline, for what that predicts."""
         bet = self.bets[workload]
@@ -76,7 +76,7 @@ class _Job:
     requests: int
     start: int
     """Number of the first prompt."""
-    plain: Plain | None = None
+    plain: Baseline | None = None
     fixed_length: bool | None = None
 
     @property
@@ -171,7 +171,7 @@ class Measurer:
 
     async def _baselines(
         self, one: TuningProfile, workloads: dict[str, Workload], order: Order
-    ) -> dict[str, Plain]:
+    ) -> dict[str, Baseline]:
         """Plain speed per workload: given, or measured on a server without speculation when asked for."""
         stated = one.baseline
         if stated.tokens_per_second is not None:
@@ -189,7 +189,7 @@ class Measurer:
             plain = plain.with_server(url=stated.url)
         server = await self._open(plain, key_of=one)
         try:
-            baseline.require_plain(server)
+            baseline.require_no_speculation(server)
             probed = await self._probe(server, plain)
             # Streams that idle most of the time are no speed of so many at once.
             requests = max(order.requests, 2 * plain.traffic.concurrency)
@@ -206,7 +206,7 @@ class Measurer:
         finally:
             await server.stop()
 
-    async def _plain(self, server: Server, job: _Job, probed: ProbeResult) -> Plain:
+    async def _plain(self, server: Server, job: _Job, probed: ProbeResult) -> Baseline:
         profile, workload = job.profile, job.workload
         answers: list[RequestResult] = []
         collector = Collector(
@@ -221,7 +221,7 @@ class Measurer:
         source = "measured" if server.owned else "second server"
         sizes = sizes_for(server, profile.traffic)
         replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
-        found = Plain(speed, source, probed.v, probed.error, replayed)
+        found = Baseline(speed, source, probed.v, probed.error, replayed)
         if isinstance(server, LaunchedServer):
             plan = await self._launcher.plan(profile)
             try:

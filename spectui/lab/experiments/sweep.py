@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from spectui.core.bet.baseline import Plain, pooled
+from spectui.core.bet.baseline import Baseline, pooled
 from spectui.core.bet.curves import curve_of
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay
@@ -253,14 +253,14 @@ class Sweeper:
         sizes = self._sizes(server)
         return await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
 
-    def _against(self, cell: Cell) -> Plain | None:
+    def _against(self, cell: Cell) -> Baseline | None:
         """What a cell is measured against: what is known of its baseline by now; None for the baseline itself."""
         plain = self._found.plain(cell.condition) if cell.setting != PLAIN else None
         if plain is None or plain.speed is None:
             return None
         # A run is kept with the baseline of its time, and the report counts both.
         source = "the sweep's first baseline" if plain.drift is None else "both baselines of the sweep"
-        return Plain(plain.speed, source, plain.v, plain.v_error)
+        return Baseline(plain.speed, source, plain.v, plain.v_error)
 
     def _read(self, run: MeasuredRun, cell: Cell) -> Measured:
         """What a cell yielded, with what it predicts for other lengths."""
@@ -283,7 +283,7 @@ class Sweeper:
     def _remember(self, key: BaselineKey, measured: Measured, segment: Segment) -> None:
         if measured.speed is None:
             return
-        plain = Plain(measured.speed, "measured", measured.v, measured.v_error, measured.replayed)
+        plain = Baseline(measured.speed, "measured", measured.v, measured.v_error, measured.replayed)
         try:
             baseline.remember(self._baselines, key, plain, segment)
         except SpectuiError as error:

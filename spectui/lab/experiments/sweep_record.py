@@ -19,7 +19,7 @@ from spectui.core.profile import TuningProfile
 from spectui.core.secrets import without_secrets
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Pace
 from spectui.core.sweep.planner import INDIFFERENT, expected_seconds
-from spectui.core.sweep.prediction import Outcome, Outcomes, Predictions, replay_of
+from spectui.core.sweep.prediction import CellResult, CellResults, Predictions, replay_of
 from spectui.core.sweep.recommendation import (
     WORTH,
     Candidate,
@@ -137,13 +137,13 @@ class Found:
         return sum(cell.setting != PLAIN for cell in self.known)
 
     @property
-    def outcomes(self) -> dict[Cell, Outcome]:
+    def outcomes(self) -> dict[Cell, CellResult]:
         """What deciding the next step takes. Reckoned anew each time: ask once for many cells."""
         failed = {cell: measured.requests for cell, measured in self.failed.items()}
         untold = {cell.condition for cell in self.cells if self._drafts_less(cell)}
-        nothing = {cell: Outcome(requests=0, speedup=None, failed=most) for cell, most in failed.items()}
+        nothing = {cell: CellResult(requests=0, speedup=None, failed=most) for cell, most in failed.items()}
         return nothing | {
-            cell: Outcome(
+            cell: CellResult(
                 requests=measured.requests,
                 speedup=self.speedup(cell),
                 predicted=self._predicted(cell, measured),
@@ -274,7 +274,7 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def recommendations(found: Found, known: Outcomes) -> dict[Condition, Recommendation | None]:
+def recommendations(found: Found, known: CellResults) -> dict[Condition, Recommendation | None]:
     """What to use under each condition; None where nothing was tried beyond the baseline. known: found.outcomes."""
     grid = found.order.grid
     predictions = Predictions(grid, known)
@@ -287,7 +287,7 @@ def going_on(number: int) -> str:
 
 
 def _recommended(
-    found: Found, condition: Condition, known: Outcomes, predictions: Predictions
+    found: Found, condition: Condition, known: CellResults, predictions: Predictions
 ) -> Recommendation | None:
     tried = any(cell.condition == condition and cell.setting != PLAIN for cell in found.cells)
     plain = found.plain(condition)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import TuningProfile
@@ -20,7 +20,7 @@ from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.launcher import LaunchPlan
 from spectui.lab.servers.server import Server
 from spectui.lab.workloads.workloads import Prompt, PromptSequence, Workload
-from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity, hash_prompts
+from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity, StoredBaseline, hash_prompts
 
 LEAST: Final = 2
 MOST: Final = 6
@@ -32,7 +32,7 @@ NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
 
 
-async def measure_plain(
+async def measure_baseline(
     server: Server,
     workload: Workload,
     profile: TuningProfile,
@@ -71,7 +71,7 @@ async def measure_plain(
     return speed, segment
 
 
-def require_plain(server: Server) -> None:
+def require_no_speculation(server: Server) -> None:
     """Raises UsageError for a server that speculates: its speed is no plain one."""
     if not server.speculating:
         return
@@ -109,21 +109,21 @@ def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
     )
 
 
-def remembered(store: BaselineStore, key: BaselineKey) -> Plain | None:
+def remembered(store: BaselineStore, key: BaselineKey) -> Baseline | None:
     """What was measured before under the same key."""
     known = store.get(key)
     if known is None:
         return None
-    return Plain(_estimate(known), "remembered", known.v, known.v_error, known.replayed)
+    return Baseline(_estimate(known), "remembered", known.v, known.v_error, known.replayed)
 
 
-def remember(store: BaselineStore, key: BaselineKey, plain: Plain, measured: Segment) -> None:
+def remember(store: BaselineStore, key: BaselineKey, plain: Baseline, measured: Segment) -> None:
     """Keep what was measured for the next start. Raises SpectuiError when it cannot be written."""
     speed = plain.speed
     one = speed.per_stream
     store.put(
         key,
-        Baseline(
+        StoredBaseline(
             tokens_per_second=one.value,
             low=one.low,
             high=one.high,
@@ -145,7 +145,7 @@ def _prompt_text(prompt: Prompt) -> str:
     return "\n".join(f"{m.role}: {m.content}" for m in prompt.messages)
 
 
-def _estimate(known: Baseline) -> SpeedEstimate:
+def _estimate(known: StoredBaseline) -> SpeedEstimate:
     error = None if known.high is None else (known.high / known.tokens_per_second - 1) / 1.96
     return SpeedEstimate(
         per_stream=Estimate(value=known.tokens_per_second, low=known.low, high=known.high),

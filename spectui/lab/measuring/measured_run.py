@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.curves import with_costs
 from spectui.core.bet.estimates import BetView
 from spectui.core.bet.segment import Segment, drafting_since
@@ -127,7 +127,7 @@ class MeasuredRun:
         server: Server,
         profile: TuningProfile,
         *,
-        plain: Plain | None,
+        plain: Baseline | None,
         on_request: Callable[[int], None],
         fixed_length: bool | None = None,
         on_answer: Callable[[RequestResult], None] | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from spectui.core.ab.comparison import Change, Comparison, sentence
+from spectui.core.ab.comparison import Comparison, Shift, sentence
 from spectui.core.text import counted, one_line
 from spectui.lab.experiments.ab import AbResult, Outputs
 from spectui.lab.reports.run_json import measurement_to_json
@@ -90,7 +90,7 @@ def _numbers(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _change(change: Change | None) -> dict[str, float] | None:
+def _change(change: Shift | None) -> dict[str, float] | None:
     return None if change is None else asdict(change)
 
 

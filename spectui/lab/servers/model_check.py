@@ -16,7 +16,7 @@ from spectui.core.verdict.findings import Failure, Finding, launch_finding
 from spectui.core.views.snapshot import MachineView
 from spectui.errors import LaunchError
 from spectui.llama.binary.find import Device
-from spectui.llama.log.events import Failure as LogFailure
+from spectui.llama.log.events import LogFailure
 from spectui.llama.log.parser import LogParser
 from spectui.llama.models.facts import DraftCheck, ModelFacts, ModelProblem, compare, read_facts
 
@@ -46,7 +46,7 @@ def too_large(models_gib: float, machine: MachineView, devices: Sequence[Device]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ModelFindings:
     """What the model files said. size_gib: of all that could be read; 0 for none."""
 
     findings: tuple[Finding, ...] = ()
@@ -68,14 +68,14 @@ async def require_models(profile: TuningProfile, cache: Path | None) -> None:
             raise LaunchError(f"{finding.message}: {finding.advice}", code=finding.code)
 
 
-async def read_models(profile: TuningProfile, cache: Path | None) -> Pair:
+async def read_models(profile: TuningProfile, cache: Path | None) -> ModelFindings:
     """Read those files of a profile that its mode uses and that are there."""
     speculation = profile.speculation
     target, draft = file_of(profile.server.model), file_of(used_draft(speculation))
     return await read_pair(target, draft, speculation.mode, cache)
 
 
-async def read_pair(target: Path | None, draft: Path | None, mode: str, cache: Path | None) -> Pair:
+async def read_pair(target: Path | None, draft: Path | None, mode: str, cache: Path | None) -> ModelFindings:
     """Read the files that are there; whether a draft fits is asked where the mode depends on it."""
     found: list[tuple[str, ModelFacts | ModelProblem]] = []
     fits: tuple[DraftCheck, ...] = ()
@@ -90,7 +90,7 @@ async def read_pair(target: Path | None, draft: Path | None, mode: str, cache: P
     findings = [_unreadable(role, facts) for role, facts in found if isinstance(facts, ModelProblem)]
     findings += [_mismatch(fit) for fit in fits if fit.compatibility.compatible is False]
     size = sum(facts.size_bytes for _, facts in found if isinstance(facts, ModelFacts))
-    return Pair(tuple(findings), size / _GIB)
+    return ModelFindings(tuple(findings), size / _GIB)
 
 
 def _unreadable(role: str, problem: ModelProblem) -> Finding:

@@ -33,8 +33,15 @@ from spectui.lab.servers.discovery import discover
 from spectui.lab.servers.launcher import HOST, LaunchPlan
 from spectui.llama.builds import rereads_draft
 from spectui.llama.http.client import Health, LlamaClient, Props, SlotInfo
-from spectui.llama.log.events import Event, LoadProgress, Placement, SpeculationOff, Statistics, root_failure
-from spectui.llama.log.events import Failure as LogFailure
+from spectui.llama.log.events import (
+    Event,
+    LoadProgress,
+    LogFailure,
+    Placement,
+    SpeculationOff,
+    Statistics,
+    root_failure,
+)
 from spectui.llama.log.parser import LogParser
 from spectui.llama.process.process import ServerProcess, describe_exit
 from spectui.llama.process.ready import require_free_port, wait_ready

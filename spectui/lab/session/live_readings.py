@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from spectui.core.bet import speedup
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.curves import curve_of, predicted_lookup, textbook_curve, with_costs
 from spectui.core.bet.estimates import BetView, CurvePoint, Estimate, LookupPrediction
 from spectui.core.bet.passes import RequestPasses
@@ -45,7 +45,7 @@ class Gauge:
     def __init__(self, profile: TuningProfile) -> None:
         self.segment = Segment(profile)
         self.traffic: Traffic | None = None
-        self.plain: Plain | None = None
+        self.plain: Baseline | None = None
         self.probed = ProbeResult()
         """V(n) of the running server, where it was probed without a baseline."""
         self.warming_up = False
@@ -86,7 +86,7 @@ class Gauge:
         self._curve_requests = -1
         self._dirty = True
 
-    def set_plain(self, plain: Plain | None) -> None:
+    def set_baseline(self, plain: Baseline | None) -> None:
         """Judge against this plain speed from now on; None where none is known."""
         self.plain = plain
         self._history = replace(self._history, baseline=plain.speed.aggregate.value if plain else None)

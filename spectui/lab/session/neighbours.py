@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spectui.errors import UsageError
-from spectui.store.baselines import Baseline, BaselineKey, BaselineStore
+from spectui.store.baselines import BaselineKey, BaselineStore, StoredBaseline
 from spectui.store.paths import Folders
 from spectui.store.records import Sweep
 from spectui.store.results import ResultStore
@@ -65,7 +65,7 @@ class QuietBaselines(BaselineStore):
         super().__init__(folders.baselines)
         self._neighbours = neighbours
 
-    def put(self, key: BaselineKey, baseline: Baseline) -> None:
+    def put(self, key: BaselineKey, baseline: StoredBaseline) -> None:
         """As BaselineStore's. Raises UsageError for what was disturbed."""
         self._neighbours.require_undisturbed()
         super().put(key, baseline)

@@ -27,7 +27,7 @@ from spectui.lab.session.failures import Troubles
 from spectui.lab.session.live_readings import Gauge
 from spectui.lab.session.neighbours import Neighbours
 from spectui.lab.session.operations import IdleWork, Operations
-from spectui.lab.session.session_baseline import PlainSpeed
+from spectui.lab.session.session_baseline import SessionBaseline
 from spectui.lab.session.session_traffic import Sending
 from spectui.lab.session.staging import Staging, changed, label_of
 from spectui.store.baselines import BaselineStore
@@ -68,7 +68,7 @@ class Session:
         self.clock = clock
         self.started_at = clock()
         self._api_key = api_key
-        self.plain = PlainSpeed(
+        self.plain = SessionBaseline(
             launcher=self.launcher,
             store=BaselineStore.default(folders),
             api_key=api_key,
@@ -292,7 +292,7 @@ class Session:
         profile = self.staging.running or self.staging.staged
         stated = profile.baseline
         if stated.tokens_per_second is not None and (profile.attached or not force):
-            self.gauge.set_plain(given(stated.tokens_per_second))
+            self.gauge.set_baseline(given(stated.tokens_per_second))
         elif not measure:
             return
         elif stated.url is not None:
@@ -314,7 +314,7 @@ class Session:
         problem: SpectuiError | None = None
         try:
             self.neighbours.require_quiet()
-            await self._measure_plain(profile)
+            await self._measure_baseline(profile)
         except SpectuiError as error:
             problem = error
         self._measuring, self.note = False, ""
@@ -328,10 +328,10 @@ class Session:
     async def _recall(self, profile: TuningProfile) -> bool:
         """Judge against what is known without measuring, under these very conditions."""
         known = await self.plain.recall(profile)
-        self.gauge.set_plain(known)
+        self.gauge.set_baseline(known)
         return known is not None
 
-    async def _measure_plain(self, profile: TuningProfile) -> None:
+    async def _measure_baseline(self, profile: TuningProfile) -> None:
         """Run the same server without speculation, measure it, and end it."""
         plan = await self.launcher.plan(profile.without_speculation())
         await self._stop_server()
@@ -342,7 +342,7 @@ class Session:
         self.gauge.mark(self.t, "baseline")
         self._measuring, self.troubles.baseline = True, ""
         try:
-            self.gauge.set_plain(await self.plain.measure(plan, server, self._log_file))
+            self.gauge.set_baseline(await self.plain.measure(plan, server, self._log_file))
         finally:
             self._measuring, self.note = False, ""
             if self.server is server:
@@ -353,7 +353,7 @@ class Session:
         await self._stop_traffic()
         self._measuring, self.troubles.baseline = True, ""
         try:
-            self.gauge.set_plain(await self.plain.measure_second(profile, url))
+            self.gauge.set_baseline(await self.plain.measure_second(profile, url))
         except SpectuiError as error:
             self.troubles.no_baseline(error)
         finally:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from spectui.core.bet.baseline import Plain, given
+from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import TuningProfile
 from spectui.core.text import counted
@@ -28,7 +28,7 @@ from spectui.llama.http.address import same_origin
 from spectui.store.baselines import BaselineKey, BaselineStore
 
 
-class PlainSpeed:
+class SessionBaseline:
     """on_token is told of tokens as they arrive, on_note what is going on in a few words.
 
     on_problem: told, in one line, what went wrong beside a speed that was measured all the same.
@@ -55,12 +55,12 @@ class PlainSpeed:
         self._on_note = on_note
         self._on_problem = on_problem
         self._neighbours = neighbours
-        self._measured: dict[BaselineKey, Plain] = {}
+        self._measured: dict[BaselineKey, Baseline] = {}
         """What was measured here, whether or not the store could keep it."""
-        self._second: dict[tuple[object, ...], Plain] = {}
+        self._second: dict[tuple[object, ...], Baseline] = {}
         """What second servers gave, by the conditions."""
 
-    async def recall(self, profile: TuningProfile) -> Plain | None:
+    async def recall(self, profile: TuningProfile) -> Baseline | None:
         """The speed measured before under the same conditions, with where it comes from, or a stated one.
 
         What was measured in this session beats what is stated, and that what was measured in another.
@@ -89,7 +89,7 @@ class PlainSpeed:
             return ""
         return "the second server was measured under other conditions (workload, temperature or requests at once)"
 
-    async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Plain:
+    async def measure(self, plan: LaunchPlan, server: LaunchedServer, log_file: Path | None) -> Baseline:
         """Start `server`, made from a plan without speculation, measure, probe and remember it. Ends nothing.
 
         Raises UsageError where the server speculates all the same, or a neighbour disturbs the measurement.
@@ -97,7 +97,7 @@ class PlainSpeed:
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
-        baseline.require_plain(server)
+        baseline.require_no_speculation(server)
         self._neighbours.require_quiet()
         answers: list[RequestResult] = []
         speed, measured = await self._on(server, workload, plan.profile, on_answer=answers.append)
@@ -105,7 +105,7 @@ class PlainSpeed:
         probed = await self._probe_if_possible(server, plan.profile, rows_of(sizes))
         self._neighbours.require_undisturbed()
         replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._on_problem)
-        plain = Plain(speed, "measured", probed.v, probed.error, replayed)
+        plain = Baseline(speed, "measured", probed.v, probed.error, replayed)
         key = baseline.key_for(plan, workload)
         self._measured[key] = plain
         try:
@@ -114,7 +114,7 @@ class PlainSpeed:
             self._on_problem(str(error))
         return plain
 
-    async def measure_second(self, profile: TuningProfile, url: str) -> Plain:
+    async def measure_second(self, profile: TuningProfile, url: str) -> Baseline:
         """Measure on somebody's second server. Raises UsageError when that one speculates too."""
         plain = profile.without_speculation().with_server(url=url)
         self._on_note(f"baseline: asking {url}")
@@ -123,13 +123,13 @@ class PlainSpeed:
         second = AttachedServer(plain, api_key=key)
         try:
             await second.connect()
-            baseline.require_plain(second)
+            baseline.require_no_speculation(second)
             workload = await asyncio.to_thread(load_workload, plain.traffic)
             speed, _ = await self._on(second, workload, plain)
             probed = await self._probe_if_possible(second, plain)
         finally:
             await second.stop()
-        found = Plain(speed, "second server", probed.v, probed.error)
+        found = Baseline(speed, "second server", probed.v, probed.error)
         self._second[_conditions(profile, url)] = found
         return found
 
@@ -172,7 +172,7 @@ class PlainSpeed:
             self._on_note(f"baseline: {counted(requests, 'request')}{so_far}")
 
         self._on_note("baseline: warming up")
-        return await baseline.measure_plain(
+        return await baseline.measure_baseline(
             server,
             workload,
             plain,

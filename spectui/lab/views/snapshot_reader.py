@@ -148,7 +148,7 @@ class SnapshotReader:
             baseline_problem=session.troubles.baseline,
             baseline_stale=session.plain.stale(session.staging.staged),
             gpu_free_gib=self._gpu_free(),
-            measuring_plain=session.traffic_state is TrafficState.BASELINE,
+            measuring_baseline=session.traffic_state is TrafficState.BASELINE,
         )
 
     def _gpu_free(self) -> float | None:

@@ -162,7 +162,7 @@ class PassTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class LogFailure:
     """Something went wrong; `code` is the finding's code."""
 
     code: str
@@ -187,13 +187,13 @@ Event = (
     | PromptRead
     | Generated
     | PassTrace
-    | Failure
+    | LogFailure
 )
 
 GENERIC_FAILURE = "server-crashed"
 
 
-def root_failure(failures: Iterable[Failure]) -> Failure | None:
+def root_failure(failures: Iterable[LogFailure]) -> LogFailure | None:
     """The failure that explains the others: the first with a code of its own, else the first.
 
     A damaged model's own line names a tensor; the file stands in the general line after it.

@@ -21,11 +21,11 @@ from spectui.llama.log.events import (
     BuildInfo,
     DeviceFound,
     Event,
-    Failure,
     Generated,
     LayersOffloaded,
     Listening,
     LoadProgress,
+    LogFailure,
     ModelLoaded,
     PassTrace,
     PromptRead,
@@ -167,7 +167,7 @@ def _short(text: str) -> str:
 def _failure(code: str) -> _Make:
     def make(_: LogParser, match: re.Match[str]) -> Event:
         subject = match["subject"] if "subject" in match.re.groupindex else None
-        return Failure(code, _short(match.string), subject)
+        return LogFailure(code, _short(match.string), subject)
 
     return make
 
@@ -187,7 +187,7 @@ def _argument_failure(_: LogParser, match: re.Match[str]) -> Event:
         code = "type-renamed"
     else:
         code = "flag-value"
-    return Failure(code, _short(match.string), match["subject"])
+    return LogFailure(code, _short(match.string), match["subject"])
 
 
 def _statistics(_: LogParser, match: re.Match[str]) -> Event | None:

@@ -76,7 +76,7 @@ class DraftCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DraftChecks:
     """A target and its drafts, in the order asked."""
 
     target: ModelFacts | ModelProblem
@@ -119,7 +119,7 @@ async def read_facts(
 
 async def compare(
     target: Path, drafts: Sequence[Path], *, cache_dir: Path | None, seconds: float = READ_SECONDS
-) -> Comparison:
+) -> DraftChecks:
     """Facts of all files, and whether a server would speculate with each draft; one worker reads them all.
 
     Never raises for a file: what cannot be read is a ModelProblem, and its compatibility None.
@@ -134,7 +134,7 @@ async def compare(
             problems = [f.message for f in (facts, found) if isinstance(f, ModelProblem)]
             fit = Compatibility(None, problems[0] if problems else f"{draft.name} was not compared")
         checks.append(DraftCheck(draft, found, fit))
-    return Comparison(facts, tuple(checks))
+    return DraftChecks(facts, tuple(checks))
 
 
 def _facts(path: Path, answers: _Answers) -> ModelFacts | ModelProblem:

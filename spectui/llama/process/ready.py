@@ -45,7 +45,7 @@ class HealthSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StartProgress:
     """How far a start has come: `phase` is starting until the port answers, then loading; seconds so far."""
 
     phase: Literal["starting", "loading"]
@@ -66,7 +66,7 @@ async def wait_ready(
     client: HealthSource,
     process: ServerProcess,
     timeout: float,  # noqa: ASYNC109  it becomes part of the error's text
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[StartProgress], None] | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
     owns_port: Callable[[int, int], bool | None] | None = None,
@@ -94,7 +94,7 @@ async def wait_ready(
             if spent >= timeout:
                 raise _hung(process, timeout)
             if on_progress is not None:
-                on_progress(Progress("loading" if phase is Health.LOADING else "starting", spent))
+                on_progress(StartProgress("loading" if phase is Health.LOADING else "starting", spent))
             await asyncio.wait({exited}, timeout=min(POLL_S, timeout - spent))
     finally:
         exited.cancel()

@@ -26,7 +26,7 @@ _WIDEST, _TALLEST = 60, 16
 """The largest that the bars grow to."""
 
 
-class Setting(NamedTuple):
+class SettingLine(NamedTuple):
     """One row: what it is called, the field it shows, and its value as written."""
 
     label: str
@@ -158,21 +158,21 @@ def _row(label: str, value: str, note: str, width: int) -> Line:
     )
 
 
-def settings_of(profile: TuningProfile, others: Sequence[str]) -> list[Setting]:
+def settings_of(profile: TuningProfile, others: Sequence[str]) -> list[SettingLine]:
     """The usual settings, and behind them whatever else of `others` the arms differ in."""
     rows = [
-        Setting("target", "server.model", model_name(profile.server.model or profile.server.url)),
-        Setting("mode", "speculation.mode", shown(profile.speculation.mode)),
-        Setting("draft", "speculation.draft_model", _draft(profile)),
-        Setting("length", "speculation.draft_length", _length(profile)),
-        Setting("p_min", "speculation.p_min", _p_min(profile)),
-        Setting("temperature", "sampling.temperature", f"{profile.sampling.temperature:.1f}"),
+        SettingLine("target", "server.model", model_name(profile.server.model or profile.server.url)),
+        SettingLine("mode", "speculation.mode", shown(profile.speculation.mode)),
+        SettingLine("draft", "speculation.draft_model", _draft(profile)),
+        SettingLine("length", "speculation.draft_length", _length(profile)),
+        SettingLine("p_min", "speculation.p_min", _p_min(profile)),
+        SettingLine("temperature", "sampling.temperature", f"{profile.sampling.temperature:.1f}"),
     ]
     usual = {"speculation.ngram_length", *(row.field for row in rows)}
     for name in (name for name in others if name not in usual):
         section, field = name.split(".")
         value = getattr(getattr(profile, section), field)
-        rows.append(Setting(field.replace("_", " "), name, _written(value)))
+        rows.append(SettingLine(field.replace("_", " "), name, _written(value)))
     return rows
 
 

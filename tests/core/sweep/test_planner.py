@@ -15,7 +15,7 @@ from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.sweep.grid import PLAIN, WARMUP, Cell, Condition, Grid, Pace
 from spectui.core.sweep.planner import Life, Task, best_known, expected_seconds, next_life, short_run
-from spectui.core.sweep.prediction import Outcome, Outcomes, Predictions
+from spectui.core.sweep.prediction import CellResult, CellResults, Predictions
 
 REQUESTS = 8
 KS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -44,12 +44,12 @@ def a_machine(
     return truth
 
 
-def measured(grid: Grid, truth: Truth, life: Life, rng: Random, noise: float) -> dict[Cell, Outcome]:
+def measured(grid: Grid, truth: Truth, life: Life, rng: Random, noise: float) -> dict[Cell, CellResult]:
     found = {}
     for task in life.tasks:
         cell = task.cell
         if cell.setting == PLAIN:
-            found[cell] = Outcome(requests=task.requests, speedup=None)
+            found[cell] = CellResult(requests=task.requests, speedup=None)
             continue
         factor = math.exp(rng.gauss(0, noise))
         value = truth(cell) * factor
@@ -58,11 +58,11 @@ def measured(grid: Grid, truth: Truth, life: Life, rng: Random, noise: float) ->
             s.k: Estimate(value=truth(Cell(cell.condition, s)) * factor) for s in row if s.k is not None
         }
         estimate = Estimate(value=value, low=value * 0.95, high=value * 1.05)
-        found[cell] = Outcome(requests=task.requests, speedup=estimate, predicted=others)
+        found[cell] = CellResult(requests=task.requests, speedup=estimate, predicted=others)
     return found
 
 
-def swept(grid: Grid, truth: Truth, *, noise: float = 0.0, known: Outcomes | None = None) -> list[Life]:
+def swept(grid: Grid, truth: Truth, *, noise: float = 0.0, known: CellResults | None = None) -> list[Life]:
     outcomes, lives, rng = dict(known or {}), [], Random(1)
     while life := next_life(grid, outcomes, REQUESTS):
         assert life.tasks
@@ -141,7 +141,7 @@ def test_the_peak_of_ngrams_is_found(best: tuple[int, int]) -> None:
     assert len(lives) < 1 + len(grid.settings)
 
 
-def with_replays(grid: Grid, truth: Truth, surplus: float) -> dict[Cell, Outcome]:
+def with_replays(grid: Grid, truth: Truth, surplus: float) -> dict[Cell, CellResult]:
     """Baselines whose answers tell what each n-gram setting makes of them, but for the cost of a row."""
     known = {}
     for condition in grid.conditions:
@@ -151,7 +151,7 @@ def with_replays(grid: Grid, truth: Truth, surplus: float) -> dict[Cell, Outcome
                 rows = 10 * setting.ngram_length
                 steps = 1000 / truth(Cell(condition, setting)) - surplus * rows
                 made.append(Replay(setting.ngram_lookup, setting.ngram_length, 1000, 300, steps, rows, 0.05))
-        known[Cell(condition, PLAIN)] = Outcome(requests=REQUESTS, speedup=None, replayed=tuple(made))
+        known[Cell(condition, PLAIN)] = CellResult(requests=REQUESTS, speedup=None, replayed=tuple(made))
     return known
 
 
@@ -206,7 +206,7 @@ def test_a_sweep_that_was_cut_goes_on_to_the_same_end(cut: int, seed: int, noise
     grid = a_grid(workloads=("code", "json"), modes=("draft-simple", "ngram-simple"), p_mins=(0.0, 0.5))
     truth = a_machine(peak=1.5)
     tasks: list[tuple[str, int]] = []
-    outcomes: dict[Cell, Outcome] = {}
+    outcomes: dict[Cell, CellResult] = {}
     while (life := next_life(grid, outcomes, REQUESTS)) and len(tasks) < cut:
         found = measured(grid, truth, life, Random(seed), noise)
         first = life.tasks[0]
@@ -219,7 +219,7 @@ def test_a_sweep_that_was_cut_goes_on_to_the_same_end(cut: int, seed: int, noise
 
 def test_exhaustive_measures_every_cell_in_full_once() -> None:
     grid = a_grid(workloads=("code", "json"), modes=("draft-simple", "ngram-simple"), p_mins=(0.0, 0.5))
-    outcomes: dict[Cell, Outcome] = {}
+    outcomes: dict[Cell, CellResult] = {}
     tasks = []
     while life := next_life(grid, outcomes, REQUESTS, exhaustive=True):
         outcomes |= measured(grid, a_machine(), life, Random(1), 0.0)
@@ -231,32 +231,32 @@ def test_exhaustive_measures_every_cell_in_full_once() -> None:
 
 def test_a_cell_that_failed_is_not_tried_again() -> None:
     grid = a_grid(ks=(1, 4))
-    known = {Cell(CODE, PLAIN): Outcome(requests=REQUESTS, speedup=None)}
-    known[Cell(CODE, grid.fixed[0][1])] = Outcome(requests=REQUESTS, speedup=None)
+    known = {Cell(CODE, PLAIN): CellResult(requests=REQUESTS, speedup=None)}
+    known[Cell(CODE, grid.fixed[0][1])] = CellResult(requests=REQUESTS, speedup=None)
     assert next_life(grid, known, REQUESTS) is None
 
 
 def test_what_leads_and_may_still_lose_is_run_once_more_with_twice_the_requests() -> None:
     grid = a_grid(ks=(4,), workloads=("code", "json"))
     four = grid.fixed[0][0]
-    known = {Cell(c, PLAIN): Outcome(requests=2 * REQUESTS, speedup=None) for c in grid.conditions}
+    known = {Cell(c, PLAIN): CellResult(requests=2 * REQUESTS, speedup=None) for c in grid.conditions}
     unsure, sure = Estimate(value=1.15, low=0.95, high=1.35), Estimate(value=1.15, low=1.02, high=1.3)
     for condition, speedup in zip(grid.conditions, (unsure, sure), strict=True):
-        known[Cell(condition, four)] = Outcome(requests=REQUESTS, speedup=speedup)
+        known[Cell(condition, four)] = CellResult(requests=REQUESTS, speedup=speedup)
     for exhaustive in (False, True):
         life = next_life(grid, known, REQUESTS, exhaustive=exhaustive)
         assert life == Life(four, (Task(Cell(CODE, four), 2 * REQUESTS),))
-    known[Cell(CODE, four)] = Outcome(requests=2 * REQUESTS, speedup=unsure)
+    known[Cell(CODE, four)] = CellResult(requests=2 * REQUESTS, speedup=unsure)
     assert next_life(grid, known, REQUESTS) is None
-    known[Cell(CODE, four)] = Outcome(requests=REQUESTS, speedup=unsure, failed=2 * REQUESTS)
+    known[Cell(CODE, four)] = CellResult(requests=REQUESTS, speedup=unsure, failed=2 * REQUESTS)
     assert next_life(grid, known, REQUESTS) is None
-    known[Cell(CODE, four)] = Outcome(requests=REQUESTS, speedup=Estimate(value=1.02, low=0.9, high=1.1))
+    known[Cell(CODE, four)] = CellResult(requests=REQUESTS, speedup=Estimate(value=1.02, low=0.9, high=1.1))
     assert next_life(grid, known, REQUESTS) is None
 
 
 def test_what_leads_and_fails_in_its_whole_run_is_not_tried_for_ever() -> None:
     grid, truth = a_grid(modes=("ngram-simple",)), a_machine(peak=2.2)
-    outcomes: dict[Cell, Outcome] = {}
+    outcomes: dict[Cell, CellResult] = {}
     tasks: list[Task] = []
     while life := next_life(grid, outcomes, REQUESTS):
         tasks += life.tasks
@@ -273,7 +273,7 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     grid = a_grid(ks=(1, 2, 4, 8))
     (row,) = grid.fixed
     guesses = {k: Estimate(value=1.2, low=1.1, high=1.3) for k in (1, 2, 8)}
-    ran = Outcome(requests=8, speedup=Estimate(value=1.3), predicted=guesses)
+    ran = CellResult(requests=8, speedup=Estimate(value=1.3), predicted=guesses)
     known = {Cell(CODE, row[2]): ran}
     predictions = Predictions(grid, known)
     found = [predictions.of(Cell(CODE, row[i])) for i in (0, 1, 3)]

@@ -10,7 +10,7 @@ import pytest
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay, row_surplus
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Setting
-from spectui.core.sweep.prediction import Outcome, Outcomes, Prediction, Predictions
+from spectui.core.sweep.prediction import CellResult, CellResults, Prediction, Predictions
 
 CODE, REWRITE = Condition("code", 0.0), Condition("rewrite", 0.0)
 GRID = Grid(
@@ -28,19 +28,21 @@ REPLAYS = {
 }
 
 
-def baselines() -> dict[Cell, Outcome]:
+def baselines() -> dict[Cell, CellResult]:
     return {
-        Cell(condition, PLAIN): Outcome(requests=8, speedup=None, replayed=tuple(replays.values()))
+        Cell(condition, PLAIN): CellResult(requests=8, speedup=None, replayed=tuple(replays.values()))
         for condition, replays in REPLAYS.items()
     }
 
 
-def ran(known: Outcomes, condition: Condition, setting: Setting, *, surplus: float) -> dict[Cell, Outcome]:
+def ran(
+    known: CellResults, condition: Condition, setting: Setting, *, surplus: float
+) -> dict[Cell, CellResult]:
     value = REPLAYS[condition][setting].speedup(surplus)
-    return {**known, Cell(condition, setting): Outcome(requests=8, speedup=value)}
+    return {**known, Cell(condition, setting): CellResult(requests=8, speedup=value)}
 
 
-def predicted(known: Outcomes, condition: Condition, setting: Setting) -> Prediction:
+def predicted(known: CellResults, condition: Condition, setting: Setting) -> Prediction:
     found = Predictions(GRID, known).of(Cell(condition, setting))
     assert found is not None
     return found
@@ -59,7 +61,7 @@ def test_before_any_ran_a_row_costs_what_is_usual_and_nobody_knows() -> None:
 
 def test_what_drafts_nothing_cannot_win() -> None:
     nothing = Replay(2, 8, 100, 100, 100, 0, 0.0)
-    known = {Cell(CODE, PLAIN): Outcome(requests=8, speedup=None, replayed=(nothing,))}
+    known = {Cell(CODE, PLAIN): CellResult(requests=8, speedup=None, replayed=(nothing,))}
     assert predicted(known, CODE, SHORT).at_best == 1
 
 
@@ -108,7 +110,7 @@ def test_above_temperature_0_the_texts_themselves_are_unsure_and_tell_no_cost() 
     warm = Condition("rewrite", 0.8)
     known = baselines() | {Cell(warm, PLAIN): baselines()[Cell(REWRITE, PLAIN)]}
     known = ran(known, REWRITE, LONG, surplus=0.05)
-    known[Cell(warm, LONG)] = Outcome(requests=8, speedup=Estimate(value=1.0))
+    known[Cell(warm, LONG)] = CellResult(requests=8, speedup=Estimate(value=1.0))
     cold, sampled = predicted(known, REWRITE, SHORT), predicted(known, warm, SHORT)
     assert sampled.speedup.value == cold.speedup.value
     assert sampled.at_best > cold.at_best
@@ -123,20 +125,20 @@ def test_only_what_the_baseline_told_is_predicted() -> None:
     assert predictions.of(Cell(CODE, other)) is None
     assert predictions.is_replayed(CODE, SHORT)
     assert not predictions.is_replayed(CODE, other)
-    silent = Predictions(GRID, {Cell(CODE, PLAIN): Outcome(requests=8, speedup=None)})
+    silent = Predictions(GRID, {Cell(CODE, PLAIN): CellResult(requests=8, speedup=None)})
     assert not silent.is_replayed(CODE, SHORT)
 
 
 def test_runs_that_drafted_nothing_tell_no_cost() -> None:
     known = baselines()
     nothing = Replay(2, 8, 100, 100, 100, 0, 0.0)
-    known[Cell(CODE, PLAIN)] = Outcome(requests=8, speedup=None, replayed=(nothing,))
-    known[Cell(CODE, SHORT)] = Outcome(requests=8, speedup=Estimate(value=0.97))
+    known[Cell(CODE, PLAIN)] = CellResult(requests=8, speedup=None, replayed=(nothing,))
+    known[Cell(CODE, SHORT)] = CellResult(requests=8, speedup=Estimate(value=0.97))
     assert predicted(known, REWRITE, SHORT) == predicted(baselines(), REWRITE, SHORT)
 
 
 def test_after_two_lookups_failed_and_none_worked_no_more_are_tried() -> None:
-    failed = Outcome(requests=0, speedup=None, failed=8)
+    failed = CellResult(requests=0, speedup=None, failed=8)
     # A server that does not start fails under all conditions at once.
     known = baselines() | {Cell(REWRITE, LONG): failed, Cell(CODE, LONG): failed}
     assert predicted(known, REWRITE, SHORT).at_best > 1

@@ -69,7 +69,7 @@ def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
         {"best_lookup_speedup": 1.04, "best_lookup_low": 1.01},
         {"best_speedup": 2.85},
         {"passes": 10},
-        {"measuring_plain": True},
+        {"measuring_baseline": True},
         {"speedup": 2.5, "speedup_low": 2.4, "speedup_high": 2.6, "best_length": None},
     ],
 )

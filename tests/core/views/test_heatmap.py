@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from spectui.core.bet.estimates import Estimate
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Setting
-from spectui.core.sweep.prediction import Outcome
+from spectui.core.sweep.prediction import CellResult
 from spectui.core.views.heatmap import CellState, HeatCell, heat_map
 
 CODE, PROSE = Condition("code", 0.0), Condition("prose", 0.0)
@@ -22,10 +22,10 @@ def drafted(k: int, p_min: float = 0.0) -> Setting:
     return Setting(mode="draft-simple", draft="/m/d.gguf", k=k, p_min=p_min)
 
 
-def outcome(value: float | None, predicted: dict[int, float] | None = None) -> Outcome:
+def outcome(value: float | None, predicted: dict[int, float] | None = None) -> CellResult:
     speedup = None if value is None else Estimate(value=value, low=value - 0.1, high=value + 0.1)
     others = {k: Estimate(value=v) for k, v in (predicted or {}).items()}
-    return Outcome(requests=8, speedup=speedup, predicted=others)
+    return CellResult(requests=8, speedup=speedup, predicted=others)
 
 
 def test_rows_are_modes_and_p_min_and_columns_are_lengths() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
@@ -174,7 +174,7 @@ def test_the_pace_comes_from_a_baseline_of_this_model(tmp_path: Path) -> None:
         machine="here",
     )
     speed = SpeedEstimate(per_stream=Estimate(value=34.0), streams=1.0, relative_error=None)
-    baseline.remember(store, key, Plain(speed, "measured"), Segment(profile))
+    baseline.remember(store, key, Baseline(speed, "measured"), Segment(profile))
     pace = expected_pace(profile, store)
     assert (pace.measured, pace.speed) == (True, 34.0)
     assert not expected_pace(profile.with_traffic(concurrency=4), store).measured

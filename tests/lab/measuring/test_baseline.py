@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from spectui.core.bet.baseline import Plain, given, pooled
+from spectui.core.bet.baseline import Baseline, given, pooled
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.errors import PromptsError, SpectuiError, UsageError
 from spectui.lab.measuring import baseline
-from spectui.lab.measuring.baseline import LEAST, MOST, key_for, measure_plain
+from spectui.lab.measuring.baseline import LEAST, MOST, key_for, measure_baseline
 from spectui.lab.servers.launcher import LaunchPlan
 from spectui.lab.servers.server import AttachedServer
 from spectui.lab.workloads.workloads import Prompt, Workload, load_builtin
@@ -64,7 +64,7 @@ async def measured(
     found = AttachedServer(profile, api_key=None)
     await found.connect()
     try:
-        speed, segment = await measure_plain(
+        speed, segment = await measure_baseline(
             found,
             workload,
             profile,
@@ -160,7 +160,7 @@ async def test_answers_of_one_token_measure_nothing() -> None:
 
 def test_a_stated_speed_has_no_error_of_its_own() -> None:
     plain = given(34.0)
-    assert plain == Plain(
+    assert plain == Baseline(
         SpeedEstimate(per_stream=Estimate(value=34.0), streams=1.0, relative_error=None), "given", {}
     )
     assert plain.speed.aggregate == Estimate(value=34.0)
@@ -177,10 +177,10 @@ async def test_a_server_that_speculates_gives_no_plain_speed(*, owned: bool, sai
         SlotInfo(id=n, is_processing=False, speculative=told) for n, told in enumerate((None, False, True))
     )
     found.slots = (silent, plain)
-    baseline.require_plain(found)
+    baseline.require_no_speculation(found)
     found.slots = (plain, speculating)
     with pytest.raises(UsageError, match=said):
-        baseline.require_plain(found)
+        baseline.require_no_speculation(found)
     await found.stop()
 
 
@@ -293,7 +293,7 @@ async def test_what_was_measured_is_remembered_under_its_key(
 
         speed, segment, _ = await measured(server, attached_profile(server.url), after_each=vary)
     replays = (Replay(2, 16, 1000.0, 200, 300.5, 1000, 0.1), Replay(2, 8, 1000.0, 300, 350.0, 500, 0.2))
-    plain = Plain(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}, replays)
+    plain = Baseline(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}, replays)
     baseline.remember(store, key, plain, segment)
     known = baseline.remembered(BaselineStore(tmp_path / "cache" / "baselines.json"), key)
     assert known is not None

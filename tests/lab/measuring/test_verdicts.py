@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from spectui.core.bet.baseline import Plain, given
+from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import cost_model, predicted_curve, predicted_lookup, textbook_curve, with_costs
 from spectui.core.bet.estimates import BetView, Estimate, PositionRow, Source
 from spectui.core.bet.ngram_replay import UNKNOWN_SURPLUS, Replay
@@ -232,7 +232,7 @@ def test_a_missing_baseline_of_a_foreign_server_is_given_and_not_measured() -> N
 
 
 REPLAY = Replay(2, 16, 1000, 200, 300, 1000, 0.05)
-PLAIN = Plain(given(40.0).speed, "measured", V, {}, (REPLAY,))
+PLAIN = Baseline(given(40.0).speed, "measured", V, {}, (REPLAY,))
 
 
 def lookup_of(bet: BetView, profile: TuningProfile = PROFILE) -> tuple[float, float | None, float | None]:
@@ -294,7 +294,7 @@ def test_drafts_that_vary_in_length_tell_no_cost() -> None:
 
 
 def test_a_baseline_that_was_not_read_back_predicts_nothing() -> None:
-    assert predicted_lookup(BET, PROFILE, Plain(given(40.0).speed, "measured", V)) is None
+    assert predicted_lookup(BET, PROFILE, Baseline(given(40.0).speed, "measured", V)) is None
 
 
 def test_a_lookup_is_advised_to_servers_of_ours_that_offer_it() -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from spectui.core.bet.baseline import Plain, given
+from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.bet.passes import RequestPasses, TargetPass
 from spectui.core.bet.segment import DraftTiming
@@ -56,13 +56,13 @@ class Flow:
         return self.flying
 
 
-def begun(profile: TuningProfile = K4, *, flow: Flow | None = None, plain: Plain | None = None) -> Gauge:
+def begun(profile: TuningProfile = K4, *, flow: Flow | None = None, plain: Baseline | None = None) -> Gauge:
     gauge = Gauge(profile)
     gauge.begin(profile, None, None)
     if flow is not None:
         gauge.go_on(flow)  # type: ignore[arg-type]  as much of Traffic as is read
     if plain is not None:
-        gauge.set_plain(plain)
+        gauge.set_baseline(plain)
     return gauge
 
 
@@ -218,19 +218,19 @@ def test_the_plain_speed_decides_the_speedup_and_can_be_withdrawn() -> None:
     gauge = begun(flow=Flow())
     gauge.request_ended(result_of())
     assert read(gauge).speedup_actual is None
-    gauge.set_plain(given(20.0))
+    gauge.set_baseline(given(20.0))
     bet = read(gauge)
     assert bet.tokens_per_second is not None
     assert bet.speedup_actual is not None
     assert bet.speedup_actual.value == pytest.approx(bet.tokens_per_second / 20)
     assert (bet.baseline_source, gauge.history().baseline) == ("given", 20.0)
-    gauge.set_plain(None)
+    gauge.set_baseline(None)
     assert read(gauge).speedup_actual is None
     assert gauge.history().baseline is None
 
 
 def test_a_probed_verification_gives_a_prediction_and_the_loss() -> None:
-    gauge = begun(flow=Flow(), plain=Plain(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}))
+    gauge = begun(flow=Flow(), plain=Baseline(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}))
     gauge.request_ended(result_of())
     bet = read(gauge, drafting=DraftTiming(draft_ms=1000.0, drafted=200))
     assert bet.c == pytest.approx(0.1)
@@ -245,33 +245,33 @@ def test_a_probed_verification_gives_a_prediction_and_the_loss() -> None:
 
 def test_what_the_baseline_foretells_of_lookups_comes_with_the_curve() -> None:
     replays = (Replay(2, 16, 1000, 200, 300, 1000, 0.05),)
-    gauge = begun(flow=Flow(), plain=Plain(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays))
+    gauge = begun(flow=Flow(), plain=Baseline(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays))
     assert gauge.curve().lookup is not None
-    gauge.set_plain(given(20.0))
+    gauge.set_baseline(given(20.0))
     assert gauge.curve().lookup is None
 
 
 def test_a_lookup_that_ran_in_this_session_is_not_predicted_again() -> None:
     replays = (Replay(2, 16, 1000, 200, 300, 1000, 0.05), Replay(2, 8, 1000, 300, 350, 500, 0.05))
-    plain = Plain(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays)
+    plain = Baseline(given(20.0).speed, "measured", {2: 1.1, 5: 1.6}, {}, replays)
     lookups = K4.with_speculation(mode="ngram-simple", ngram_lookup=2, ngram_length=16)
     gauge = begun(flow=Flow(), plain=plain)
     first = gauge.curve().lookup
     assert first is not None
     assert first.length == 16
     gauge.begin(lookups, None, None)
-    gauge.set_plain(plain)
+    gauge.set_baseline(plain)
     gauge.request_ended(result_of())
     read(gauge)
     gauge.curve()
     gauge.begin(K4, None, None)
-    gauge.set_plain(plain)
+    gauge.set_baseline(plain)
     read(gauge)
     again = gauge.curve().lookup
     assert again is not None
     assert again.length == 8
     gauge.begin(K4.with_sampling(temperature=1.0), None, None)
-    gauge.set_plain(plain)
+    gauge.set_baseline(plain)
     read(gauge)
     assert gauge.curve().lookup == first
 
@@ -291,7 +291,7 @@ def test_the_curve_is_computed_again_only_when_a_request_ended() -> None:
     gauge.request_ended(result_of(seed=2))
     read(gauge, 6.0)
     assert gauge.curve().revision == first.revision + 1
-    gauge.set_plain(given(30.0))
+    gauge.set_baseline(given(30.0))
     read(gauge, 7.0)
     assert gauge.curve().revision == first.revision + 2
 
@@ -476,10 +476,10 @@ def test_points_are_judged_against_the_baseline_of_now() -> None:
     gauge = begun(flow=Flow(), plain=given(20.0))
     four = speedup_of(gauge, result_of(4))
     assert points_of(gauge) == {4: four}
-    gauge.set_plain(given(40.0))
+    gauge.set_baseline(given(40.0))
     read(gauge)
     assert points_of(gauge) == {4: pytest.approx(four / 2)}
     assert all(p.measured for p in gauge.curve().measured)
-    gauge.set_plain(None)
+    gauge.set_baseline(None)
     read(gauge)
     assert points_of(gauge) == {}

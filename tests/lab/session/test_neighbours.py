@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spectui.core.bet.baseline import Plain
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import (
     BaselineSettings,
@@ -21,8 +21,8 @@ from spectui.errors import UsageError
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.session.neighbours import FreeSweeps, Neighbours, QuietBaselines
 from spectui.lab.session.session import Session
-from spectui.lab.session.session_baseline import PlainSpeed
-from spectui.store.baselines import Baseline, BaselineKey, BaselineStore, FileIdentity
+from spectui.lab.session.session_baseline import SessionBaseline
+from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity, StoredBaseline
 from spectui.store.paths import Folders
 from spectui.store.results import ResultStore
 from tests.scripted_server import Script, ScriptedServer
@@ -48,8 +48,8 @@ KEY = BaselineKey(
 )
 
 
-def known(value: float) -> Baseline:
-    return Baseline(tokens_per_second=value, requests=1, tokens=1, measured_at=1.0)
+def known(value: float) -> StoredBaseline:
+    return StoredBaseline(tokens_per_second=value, requests=1, tokens=1, measured_at=1.0)
 
 
 def test_a_measurement_is_refused_while_and_spoilt_after_somebody_disturbs() -> None:
@@ -96,12 +96,12 @@ def test_a_sweep_that_runs_elsewhere_is_not_offered() -> None:
 
 async def plain_of(
     store: BaselineStore, neighbours: Neighbours, on_token: Callable[[int, float], None]
-) -> Plain:
+) -> Baseline:
     async with ScriptedServer(Script(k=0, rate=2000.0)) as server:
         profile = TuningProfile(
             server=ServerSettings(url=server.url), traffic=TrafficSettings(max_tokens=20, warmup=0)
         )
-        work = PlainSpeed(
+        work = SessionBaseline(
             launcher=Launcher(environ={}),
             store=store,
             api_key=None,
@@ -209,7 +209,7 @@ async def test_a_probe_gives_way_to_whoever_disturbs_it(monkeypatch: pytest.Monk
             neighbours.tell(LOUD)
 
     monkeypatch.setattr("spectui.lab.session.session_baseline.run_probe", passes)
-    work = PlainSpeed(
+    work = SessionBaseline(
         launcher=Launcher(environ={}),
         store=BaselineStore.default(Folders.default()),
         api_key=None,

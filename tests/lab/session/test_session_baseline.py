@@ -8,7 +8,7 @@ from spectui.core.profile import BaselineSettings, ServerSettings, TrafficSettin
 from spectui.lab.servers.launcher import Launcher, LaunchPlan
 from spectui.lab.session.neighbours import Neighbours
 from spectui.lab.session.session import Session
-from spectui.lab.session.session_baseline import PlainSpeed
+from spectui.lab.session.session_baseline import SessionBaseline
 from spectui.store.baselines import BaselineStore
 from spectui.store.paths import Folders
 from tests.scripted_server import Script, ScriptedServer
@@ -27,7 +27,7 @@ class Planned(Launcher):
 async def test_what_was_measured_counts_although_the_cache_cannot_keep_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     launcher, problems = Planned(environ={}), list[str]()
-    plain = PlainSpeed(
+    plain = SessionBaseline(
         launcher=launcher,
         store=BaselineStore(tmp_path / "file" / "baselines.json"),
         api_key=None,

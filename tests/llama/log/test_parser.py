@@ -14,10 +14,10 @@ from spectui.llama.log.events import (
     BuildInfo,
     DeviceFound,
     Event,
-    Failure,
     LayersOffloaded,
     Listening,
     LoadProgress,
+    LogFailure,
     ModelLoaded,
     PassTrace,
     Placement,
@@ -61,7 +61,7 @@ def test_every_start_ends_listening_and_progress_never_falls(name: str) -> None:
     loaded, listening = events.index(ModelLoaded()), events.index(only(Listening, events)[0])
     assert loaded < listening
     assert only(Listening, events)[0].url.startswith("http://127.0.0.1:84")
-    assert not only(Failure, events)
+    assert not only(LogFailure, events)
     assert not only(LoadProgress, events[listening:])
 
 
@@ -291,7 +291,7 @@ FAILURES = [tuple(row.split("\t")) for row in (LOGS / "failures.tsv").read_text(
 @pytest.mark.parametrize(("code", "subject", "line"), FAILURES)
 def test_failures(code: str, subject: str, line: str) -> None:
     event = one(line)
-    assert isinstance(event, Failure)
+    assert isinstance(event, LogFailure)
     assert (event.code, event.subject) == (code, subject or None)
 
 
@@ -318,7 +318,7 @@ def test_root_of_a_truncated_draft_names_the_file() -> None:
         "0.00.473.502 E srv    load_model: failed to load draft model, 'trunc.gguf'",
         "0.00.474.000 E srv  llama_server: exiting due to model loading error",
     ]
-    failures = only(Failure, read(lines))
+    failures = only(LogFailure, read(lines))
     assert [f.code for f in failures] == ["model-corrupt", "server-crashed", "server-crashed"]
     root = root_failure(failures)
     assert root is not None
@@ -336,13 +336,13 @@ def test_json_lines_colours_and_control_characters() -> None:
     assert clean_line("\x1b[32m10.04.484.407 I \x1b[0mslot x: \x07a\x1b]0;title\x07b") == "slot x:  ab"
     assert clean_line("18:14.61 I slot- 0 print_timi | x") == "slot- 0 print_timi | x"
     failure = one("error: invalid argument: --x\x1b[2J\x00")
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, LogFailure)
     assert failure.text == "error: invalid argument: --x"
 
 
 def test_long_text_is_cut() -> None:
     failure = one("out of memory " + "x" * 5000)
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, LogFailure)
     assert len(failure.text) == 303
 
 

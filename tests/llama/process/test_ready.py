@@ -11,7 +11,7 @@ from spectui.errors import LaunchError, ServerError
 from spectui.llama.http.client import LlamaClient
 from spectui.llama.http.wire import Health
 from spectui.llama.process.process import ServerProcess
-from spectui.llama.process.ready import Progress, free_port, require_free_port, wait_ready
+from spectui.llama.process.ready import StartProgress, free_port, require_free_port, wait_ready
 
 SERVER = """
 import http.server, sys, time
@@ -71,7 +71,7 @@ def test_ports() -> None:
 
 async def test_a_server_that_loads_becomes_ready() -> None:
     port = free_port()
-    phases: list[Progress] = []
+    phases: list[StartProgress] = []
     process = await script(SERVER, str(port), "0.1", "3")
     try:
         async with LlamaClient(f"127.0.0.1:{port}") as client:
@@ -85,7 +85,7 @@ async def test_a_server_that_loads_becomes_ready() -> None:
 
 
 async def test_readiness_is_noticed_with_the_next_look(sleeper: ServerProcess) -> None:
-    seen: list[Progress] = []
+    seen: list[StartProgress] = []
     source = Answers(Health.UNREACHABLE, ServerError("busy"), Health.LOADING, Health.OK)
     await wait_ready(source, sleeper, 10, seen.append, owns_port=lambda _pid, _port: True)
     assert [p.phase for p in seen] == ["starting", "starting", "loading"]
