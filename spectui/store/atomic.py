@@ -1,6 +1,6 @@
 """Replace a file's text in one step: readers and a power cut see the old text or the new, never half of either.
 
-Apart from profiles and baselines because both need it and neither should know how it is done.
+Profiles and baselines are written through it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remembered baselines: the plain speed of a server that spectui starts itself, for exactly the same conditions.
 
-Apart from the measuring, which takes minutes and a restart: what was measured once is not measured again until
-the build, a file, a setting, the prompts or the machine changes. It is a cache: losing it costs only time.
+Measuring one takes minutes and a restart: what was measured once is not measured again until the build, a file, a
+setting, the prompts or the machine changes. It is a cache: losing it costs only time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class StoredBaseline:
     t1_ms: Annotated[float, Gt(0)] | None = None
     """T1, a plain decode step, in milliseconds."""
     v: dict[int, Annotated[float, Gt(0)]] = field(default_factory=dict)
-    """V(n), a pass over n tokens in plain steps, where it was probed in the same life."""
+    """V(n), a pass over n tokens in plain steps, where it was probed in the same server process."""
     v_error: dict[int, Annotated[float, Ge(0)]] = field(default_factory=dict)
     """Relative standard error of V(n)."""
     replayed: tuple[Replay, ...] = ()

@@ -1,8 +1,8 @@
 """One SQLite file with a versioned schema, which several programs may use at once.
 
-Apart from what is kept in it. Every change is one transaction that is on the disk when it returns, so that a crash
-loses what was not written yet and nothing else. A rollback journal, not a write-ahead log: that one needs shared
-memory, which home folders on a network do not have, and a second file, which a copy forgets.
+It knows nothing of what is kept in it. Every change is one transaction that is on the disk when it returns, so
+that a crash loses what was not written yet and nothing else. A rollback journal, not a write-ahead log: that one
+needs shared memory, which home folders on a network do not have, and a second file, which a copy forgets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a profile may hold, in words: read from the dataclasses of core.profile, so that no text can disagree.
 
-Apart from the reader of profiles because help screens need the words without a file.
+Help screens need these words without a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which program runs a sweep, and whether it still does.
 
-Apart from the store, which only keeps it. The number of a process does not tell: it is given to others again.
+The number of a process does not tell: it is given to others again.
 """
 
 from __future__ import annotations

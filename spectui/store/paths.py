@@ -1,7 +1,7 @@
 """Where spectui keeps its files: the folders of this user, and the examples that came with the package.
 
-Apart from what lies in them, so that every function below takes its folders as a parameter and a test hands in
-its own. Nothing is created before something is written.
+Functions that use them take them as a parameter, so that a test hands in its own. Nothing is created before
+something is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """TuningProfile -> TOML text, either new or as the smallest change of a text that people wrote.
 
-Apart from `profile_text`, which reads: comments, order and spelling of an existing file are kept, and only
-what differs is touched.
+Comments, order and spelling of an existing file are kept, and only what differs is touched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """TOML text -> TuningProfile: the one gate where a profile enters, with one-line errors that name the key.
 
-Apart from `profiles`, which knows files and names, and from `profile_edit`, which writes: this part is a
-function of a text and the folder it lies in.
+A pure function of a text and the folder it lies in: `profiles` knows files and names, `profile_edit` writes.
 """
 
 from __future__ import annotations

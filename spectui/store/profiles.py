@@ -1,7 +1,7 @@
 """Profiles as files: found by name or path, loaded, listed, saved, and the last one remembered.
 
-Apart from the text of a profile (`profile_text`, `profile_edit`): here is everything that touches the disk.
-Loading never changes a file.
+Everything that touches the disk; their text is read by `profile_text` and written by `profile_edit`. Loading never
+changes a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A finding's advice with the key that follows it.
 
-Apart from the findings, which are printed as well where there are no keys.
+Findings know no keys, because commands print them as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the controller tells the screens: snapshots, the state of an A/B run or a sweep, drafts, and notices.
 
-Apart from the controller's interface, so that widgets and screens may import it without a cycle.
+Widgets and screens import this and not the controller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Numbers and foreign text -> strings of known width.
 
-Apart from the widgets, so that every tile writes a number the same way and nothing on screen moves sideways.
+Every tile writes a number through it, so that nothing on screen moves sideways.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`spectui doctor`: everything that is wrong with a profile before its server starts, or with a server that runs.
 
-Apart from `checking`, which reads one command line: here the profile, its files and the machine are looked at
-together, or a running server's own answers. Nothing is started but short questions to the binary, and nothing is
-generated.
+The profile, its files and the machine are looked at together, or a running server's own answers. Nothing is
+started but short questions to the binary, and nothing is generated.
 """
 
 from __future__ import annotations

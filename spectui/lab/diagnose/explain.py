@@ -110,11 +110,9 @@ def explain_log(given: Given, path: str) -> Explanation:
         "default_changed": _default_changed(given, log),
     }
     explained = _judged(seen, failures=_failures(log), **extra)
-    if log.lives == 1:
+    if log.processes == 1:
         return explained
-    note = (
-        f"{log.lives} servers wrote this log, one after the other; this is about the last one that answered"
-    )
+    note = f"{log.processes} servers wrote this log, one after the other; this is about the last one that answered"
     return replace(explained, note=note)
 
 

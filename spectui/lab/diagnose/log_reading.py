@@ -1,6 +1,6 @@
 """A server's log as one reading: what it says of the build, the settings, each finished request and each pass.
 
-Joins the events of `llama.logs`, which knows the lines of every era, into counts; no judgement here.
+Joins the events of `llama.log.parser`, which knows the lines of every era, into counts; no judgement here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LogReading:
     restored_share: float | None = None
     failures: tuple[Failure, ...] = ()
     """One per code, general ones only where nothing else was said."""
-    lives: int = 1
+    processes: int = 1
     """Servers that wrote the log, one after the other; all else is about one of them."""
 
 
@@ -84,25 +84,25 @@ def read_log(path: str) -> LogReading:
     A file that several servers wrote one after the other, as the dashboard's own, says nothing as a whole. Raises
     UsageError, one line, for a file that cannot be read or tells nothing.
     """
-    life, answered, lives = _Life(), None, 1
+    process, answered, processes = _Process(), None, 1
     try:
         with require_regular(path).open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                event = life.parser.feed(line.rstrip("\n"))
+                event = process.parser.feed(line.rstrip("\n"))
                 # A server says its build once, at its start.
-                if isinstance(event, BuildInfo) and life.collector.build is not None:
-                    answered = life if life.collector.requests else answered
-                    life, lives = _Life(), lives + 1
+                if isinstance(event, BuildInfo) and process.collector.build is not None:
+                    answered = process if process.collector.requests else answered
+                    process, processes = _Process(), processes + 1
                 if event is not None:
-                    life.collector.take(event)
+                    process.collector.take(event)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    if answered is not None and not life.collector.requests and not life.collector.failures:
-        life = answered
-    if not life.collector.spoke:
+    if answered is not None and not process.collector.requests and not process.collector.failures:
+        process = answered
+    if not process.collector.spoke:
         raise UsageError(f"{path} says nothing about speculation: give the output of llama-server itself")
-    reading = life.collector.reading(draft_loaded=life.parser.draft_loaded)
-    reading.lives = lives
+    reading = process.collector.reading(draft_loaded=process.parser.draft_loaded)
+    reading.processes = processes
     return reading
 
 
@@ -212,7 +212,7 @@ class _Collector:
 
 
 @dataclass(slots=True)
-class _Life:
+class _Process:
     """One server of a log."""
 
     parser: LogParser = field(default_factory=LogParser)

@@ -1,6 +1,6 @@
 """Waiting for an end that outlasts a cancellation: who is cancelled meanwhile goes on only after it.
 
-Apart from what is ended, since servers, A/B runs and sweeps all need it: what begins next takes them as gone.
+Servers, A/B runs and sweeps end through it, because what begins next takes them as gone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The model files of a profile before a launch: can they be read, do they fit each other, and into the memory.
 
-Apart from those who ask, `doctor` and a sweep; the files themselves are read by the worker of `llama.inprocess`.
+The files themselves are read by a worker process (`llama.models.worker`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unrelated but natural text without end, to fill a context up to a wanted depth.
 
-Apart from the prompts, because it must repeat neither itself nor them: long copies in the context would feed
-n-gram drafting. So sentences are put together from small tables, like the entries of a harbour's log.
+It must repeat neither itself nor the prompts: long copies in the context would feed n-gram drafting. So sentences
+are put together from small tables, like the entries of a harbour's log.
 """
 
 from __future__ import annotations

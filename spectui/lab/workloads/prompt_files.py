@@ -1,6 +1,6 @@
 """Prompts and the files that hold them: `.txt` and `.jsonl` -> Prompt, or one line that says what is wrong.
 
-Apart from the workloads, because here foreign data enters. A file means what its format means elsewhere:
+Foreign data enters here. A file means what its format means elsewhere:
 
 - `.txt`: prompts separated by blank lines; each is what a user says in a chat.
 - `.jsonl`: one object per line. `messages` is a chat, `prompt` is raw text that the model continues, as in the

@@ -1,8 +1,7 @@
 """What one llama-server binary accepts, read from its own `--help`.
 
-Kept apart from finding and running the binary (`binary`), because flags were added, renamed and removed several
-times while version strings are unreliable (packaged builds call themselves build 1): only the help text tells.
-A flag whose help says "the argument has been removed" is still listed, and is treated as absent.
+Flags were added, renamed and removed several times, and version strings are unreliable (packaged builds call
+themselves build 1): only the help text tells. A flag whose help says "the argument has been removed" is still listed, and is treated as absent.
 """
 
 from __future__ import annotations

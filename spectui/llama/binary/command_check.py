@@ -1,7 +1,6 @@
 """A pasted command line against what one binary accepts: what is wrong with it, and the line put right.
 
-Apart from `argv`, which writes only what is accepted: here the line comes from a how-to of any year. Nothing is
-run, and no file is looked at.
+The line may come from a how-to of any year. Nothing is run, and no file is looked at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server's address as people type it -> a base URL. Apart from the client, which loads an HTTP library."""
+"""A server's address as people type it -> a base URL; loads no HTTP library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Everything that is asked of a running server over HTTP, and the errors that this can end in.
 
-Apart from the meaning of the answers (wire.py) and from the processes that serve them (process.py): the same
-client speaks to a server of our own and to somebody else's.
+What the answers mean is in wire.py. The same client speaks to a server of our own and to somebody else's.
 """
 
 from __future__ import annotations

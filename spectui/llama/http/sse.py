@@ -1,6 +1,6 @@
 """Bytes of an event stream -> the payloads of its events.
 
-Apart from the client because it is the hot path and pure: one chunk arrives per token, cut at any byte.
+The hot path, and pure: one chunk arrives per token, cut at any byte.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The life of one streamed request, which can be ended at any moment, and what httpx raises in our words.
+"""One streamed request, which can be ended at any moment, and what httpx raises, in our words.
 
-Apart from client.py because it is about connections and cancellation, not about what is asked.
+Connections and cancellation; what is asked is in client.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a server's log can tell, as values: one small frozen class per kind of line.
 
-Apart from `logs`, so that whoever consumes events does not depend on how lines are read.
+How lines are read is in parser.py; whoever consumes events does not depend on it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Remembers on disk what was found out about model files, for as long as the files stay the same.
 
-Apart from the finding out, which takes a worker process: this is a bounded JSON file, written in one step and
-read leniently. A damaged or foreign file is the same as an empty one, and a folder that cannot be written only
-means that the next run reads the models again.
+A bounded JSON file, written in one step and read leniently. A damaged or foreign file is the same as an empty one,
+and a folder that cannot be written only means that the next run reads the models again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Whether a draft's tokenizer fits a target's, by the servers' own rules: values in, a verdict with its reason out.
+"""Whether a draft's tokenizer fits a target's, by the servers' own rules, and why not.
 
-Apart from the reading of model files so that the rules stand alone. They are those of llama.cpp's
-`common_speculative_are_compatible`: since b9109 a server whose pair breaks one of them runs on, silently, without
-speculation, and its message says "vocab type" whichever it was.
+The rules are those of llama.cpp's `common_speculative_are_compatible`: since b9109 a server whose pair breaks one
+of them runs on, silently, without speculation, and its message says "vocab type" whichever it was.
 """
 
 from __future__ import annotations

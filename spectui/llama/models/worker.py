@@ -1,7 +1,7 @@
 """Runs a module of this package in a short-lived process of its own and hands over the JSON lines that it prints.
 
-Apart from what the workers do: reading foreign model files can crash, hang or take much memory, and none of that
-may happen to the dashboard. The limits, the clean-up and the reading of lines are the same for all of them.
+Reading foreign model files can crash, hang or take much memory, and none of that may happen to the dashboard. The
+limits, the clean-up and the reading of lines are the same for all of them.
 """
 
 from __future__ import annotations

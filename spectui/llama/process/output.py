@@ -1,6 +1,6 @@
 """What a server prints: bytes -> clean lines, the last of them in memory, all of them in a file of bounded size.
 
-Apart from the process that prints, so that a flood, a torn line or a full disk is handled, and tested, without one.
+It needs no process, so that a flood, a torn line or a full disk is tested without one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One life of a llama-server that we start: spawn, output, exit, stop; and no orphan, ever.
+"""One process of a llama-server that we start: spawn, output, exit, stop; and no orphan, ever.
 
-Apart from the HTTP side, because a process that hangs or floods must be seen and ended without its cooperation.
+It uses no HTTP: a process that hangs or floods must be seen and ended without its cooperation.
 
 What keeps orphans away, from the gentle to the brutal: `stop`; the end of the event loop, which kills; the
 interpreter's exit or the loss of the last reference, through a finalizer; a watchman, which outlives us to end the

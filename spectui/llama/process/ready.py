@@ -1,6 +1,6 @@
 """From a started process to a server that answers: ports, polling, and whose answer it is.
 
-Apart from process.py and client.py, which do not know each other.
+It brings together process.py and client.py, which do not know each other.
 """
 
 from __future__ import annotations

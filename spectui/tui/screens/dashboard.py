@@ -1,4 +1,5 @@
-"""The main screen: where every part stands, at every size of the terminal. What the keys do is in actions.py."""
+"""The main screen: where every part stands, at every size of the terminal. What the keys do is in
+dashboard_actions.py."""
 
 from __future__ import annotations
 

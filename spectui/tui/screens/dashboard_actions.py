@@ -1,7 +1,7 @@
 """What each key of the main screen does: a dialog where something has to be asked, then one command.
 
-Apart from the screen's layout; `dashboard.py` says where things are, this says what happens. The keys that change a
-setting are in `setting_actions`.
+`dashboard.py` says where things are, this says what happens. The keys that change a setting are in
+`setting_actions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The keys of the main screen that change a setting: a list where something has to be chosen, then it is staged.
 
-Apart from the keys that act on a server, which may have to ask first: what is staged changes nothing that runs.
+What is staged changes nothing that runs, so that none of these keys has to ask first.
 """
 
 from __future__ import annotations
