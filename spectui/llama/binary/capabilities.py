@@ -1,7 +1,8 @@
 """What one llama-server binary accepts, read from its own `--help`.
 
 Flags were added, renamed and removed several times, and version strings are unreliable (packaged builds call
-themselves build 1): only the help text tells. A flag whose help says "the argument has been removed" is still listed, and is treated as absent.
+themselves build 1): only the help text tells. A flag whose help says "the argument has been removed" is still
+listed, and is treated as absent.
 """
 
 from __future__ import annotations
