@@ -34,7 +34,7 @@ from spectui.llama.binary.capabilities import ALIASES, Capabilities
 from spectui.llama.binary.command_check import bad_builds, check_command
 from spectui.llama.binary.find import BinaryProbe, Device, list_devices
 from spectui.llama.binary.pasted_command import CommandLine
-from spectui.llama.builds import is_two_pass_build
+from spectui.llama.builds import TWO_PASSES
 from spectui.llama.http.client import Health
 from spectui.llama.http.metrics import ServerCounters, parse_metrics
 from spectui.llama.process.ready import require_free_port
@@ -306,7 +306,7 @@ async def _running(profile: TuningProfile, around: Surroundings) -> Diagnosis:
 def _bet(counters: ServerCounters, server: AttachedServer) -> BetView:
     """What the counters count. A pass commits one token more than it accepts, so they tell the passes as well."""
     drafted, accepted, predicted = counters.drafted, counters.accepted, counters.tokens_predicted
-    two_pass = bool(server.speculating) and is_two_pass_build(server.build_number)
+    two_pass = bool(server.speculating) and server.build_number in TWO_PASSES
     if drafted is None or accepted is None or predicted is None:
         return BetView(two_pass=two_pass)
     passes = max(0, int(predicted - accepted))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from spectui.core.bet.intervals import RatioSums, ratio
 from spectui.core.bet.passes import RequestPasses
@@ -20,12 +20,7 @@ from spectui.errors import UsageError
 from spectui.lab.diagnose.log_reading import LogReading, read_log
 from spectui.lab.diagnose.pass_files import read_passes
 from spectui.lab.reports.text import columns, finding_lines, finding_to_json, number
-from spectui.llama.builds import is_two_pass_build, rereads_draft
-
-_NO_P_MIN_FROM: Final = 9235
-"""Builds before it draft with a p_min above 0 by default."""
-_NEW_DEFAULTS: Final = (3, 0.0)
-"""Draft length and p_min from b9235 on."""
+from spectui.llama.builds import DEFAULT_LENGTH, PRESENT_DEFAULTS, TWO_PASSES, rereads_draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +93,7 @@ def explain_log(given: Given, path: str) -> Explanation:
         requests=log.requests,
         passes=log.passes,
         shares=log.shares,
-        two_pass=is_two_pass_build(log.build),
+        two_pass=log.build in TWO_PASSES,
         rereads=rereads_draft(log.build),
     )
     seen = _with_speed(seen, log.speeds if given.slots == 1 else ())
@@ -235,7 +230,7 @@ def _with_speed(seen: Observed, speeds: tuple[RatioSums, ...]) -> Observed:
 
 def _usual_p_min(build: int | None) -> float | None:
     """0 where that is the build's default; else None, and the counts tell whether drafts were cut."""
-    return 0.0 if build is not None and build >= _NO_P_MIN_FROM else None
+    return 0.0 if build in PRESENT_DEFAULTS else None
 
 
 def _failures(log: LogReading) -> tuple[Failure, ...]:
@@ -252,7 +247,7 @@ def _failures(log: LogReading) -> tuple[Failure, ...]:
 
 def _default_changed(given: Given, log: LogReading) -> str:
     """Whoever expects other lengths than a log shows, while the log shows the new defaults, met the change."""
-    if (log.draft_length, log.p_min) != _NEW_DEFAULTS:
+    if (log.draft_length, log.p_min) != (DEFAULT_LENGTH, 0.0):
         return ""
     expected = [
         f"{name} {value:g}"

@@ -31,7 +31,7 @@ from spectui.errors import (
 from spectui.lab.servers.cancel_shield import finished
 from spectui.lab.servers.discovery import discover
 from spectui.lab.servers.launcher import HOST, LaunchPlan
-from spectui.llama.builds import rereads_draft
+from spectui.llama.builds import CACHE_GATE, REAL, rereads_draft
 from spectui.llama.http.client import Health, LlamaClient, Props, SlotInfo
 from spectui.llama.log.events import (
     Event,
@@ -49,11 +49,7 @@ from spectui.llama.process.ready import require_free_port, wait_ready
 _LAST_WORDS_SECONDS: Final = 5.0
 """How long a lost connection waits for the exit of the process that may be behind it: a large one takes seconds
 to give its memory back, and more of them on a busy machine."""
-_FIRST_REAL_BUILD: Final = 1000
-"""Below this a build number is a distribution's own count."""
 _LOADING_POLL_SECONDS: Final = 0.5
-_CACHE_GATE: Final = (4164, 6722)
-"""Builds in which a request without cache_prompt is not speculated on."""
 
 
 def failure_of(error: SpectuiError) -> Failure:
@@ -118,7 +114,7 @@ class Server:
         if not info:
             return None
         number = _build_number(info.partition("-")[0])
-        return info if number is None or number < _FIRST_REAL_BUILD else info.partition("-")[0]
+        return info if number not in REAL else info.partition("-")[0]
 
     @property
     def build_number(self) -> int | None:
@@ -202,8 +198,7 @@ class AttachedServer(Server):
         self.profile, self.length_known = found.profile, found.length_known
         if self.profile.server.model is None and self.props is not None and self.props.model_path:
             self.profile = self.profile.with_server(model=self.props.model_path)
-        number = self.build_number
-        self.cache_prompt = number is not None and _CACHE_GATE[0] <= number <= _CACHE_GATE[1]
+        self.cache_prompt = self.build_number in CACHE_GATE
         self.state, self.note = ServerState.ATTACHED, ""
 
 

@@ -40,7 +40,7 @@ ALIASES: Final[tuple[tuple[str, ...], ...]] = (
 )
 """Spellings of one setting over the years, newest first; some were never real but are common in how-tos."""
 
-_GONE: Final = frozenset({"-cd", "--ctx-size-draft", "--spec-replace"})
+GONE: Final = frozenset({"-cd", "--ctx-size-draft", "--spec-replace"})
 """Flags that current builds dropped without a successor (b9109): the draft shares the target's context."""
 
 _OLD_TYPES: Final = {
@@ -179,7 +179,7 @@ class Capabilities:
         for group in ALIASES:
             if wanted in group:
                 return self.first_of(*group)
-        if wanted in _GONE or not wanted.startswith("--"):
+        if wanted in GONE or not wanted.startswith("--"):
             return None
         close = difflib.get_close_matches(wanted, list(self._accepted()), n=1, cutoff=0.6)
         return close[0] if close else None

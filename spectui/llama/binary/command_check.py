@@ -15,28 +15,15 @@ from spectui.core.profile import is_ngram
 from spectui.core.text import one_line
 from spectui.core.verdict.findings import Failure, Finding, launch_finding
 from spectui.llama.binary.argv import DRAFT_SOURCES, ngram_flags
-from spectui.llama.binary.capabilities import ALIASES, Capabilities, Flag, current_type, normalise
+from spectui.llama.binary.capabilities import ALIASES, GONE, Capabilities, Flag, current_type, normalise
 from spectui.llama.binary.environment import Variable, stale_variables
 from spectui.llama.binary.find import BINARY_NAME
 from spectui.llama.binary.pasted_command import CommandLine, GivenOption, given_options
+from spectui.llama.builds import BAD, DRAFT_ALONE
 
 _TYPE_FLAG: Final = "--spec-type"
 _DEFAULT_FLAG: Final = "--spec-default"
 _LENGTH, _LEAST = ALIASES[1], ALIASES[2]
-_NEEDS_TYPE_FROM: Final = 9464
-"""Builds before it speculate with `-md` alone."""
-_FIRST_REAL_BUILD: Final = 1000
-_BAD_BUILDS: Final = (
-    (
-        10741,
-        10748,
-        "draft-mtp",
-        "cannot start draft-mtp: an assertion fails while memory is measured",
-        "b10749",
-    ),
-)
-"""First and last build, the type it concerns, what happens (llama.cpp #28196), and the next good build."""
-_WITHOUT_SUCCESSOR: Final = frozenset({"-cd", "--ctx-size-draft", "--spec-replace"})
 _NUMBER_START: Final = re.compile(r"\s*[-+]?\.?\d")
 _WHOLE: Final = re.compile(r"\d+")
 _INTEGER: Final = re.compile(r"[-+]?\d{1,10}")
@@ -88,9 +75,11 @@ def check_command(
 def bad_builds(build: int | None, types: Sequence[str]) -> list[Finding]:
     """What is known to fail in this build with these speculation types, in their current names."""
     return [
-        launch_finding(Failure(code="known-bad-build", text=f"b{build} {what}"), f"use {good} or later")
-        for first, last, kind, what, good in _BAD_BUILDS
-        if build is not None and first <= build <= last and kind in types
+        launch_finding(
+            Failure(code="known-bad-build", text=f"b{build} {bad.what}"), f"use {bad.good} or later"
+        )
+        for bad in BAD
+        if build in bad.builds and bad.kind in types
     ]
 
 
@@ -222,7 +211,7 @@ class _Check:
             self.kept.append(GivenOption(base, (value,)))
             return
         flag = normalise(option.flag)
-        gone = flag in _WITHOUT_SUCCESSOR or self._needless_type(option)
+        gone = flag in GONE or self._needless_type(option)
         nearest = None if gone else self.caps.nearest(flag)
         renamed = nearest is not None and any(flag in group for group in ALIASES)
         if nearest is not None:
@@ -334,8 +323,7 @@ class _Check:
         return tuple(current_type(n) for n in names if n.strip() not in {"", "none"})
 
     def _speculates_by_draft(self) -> bool:
-        build = self.caps.version.build
-        return build is not None and _FIRST_REAL_BUILD <= build < _NEEDS_TYPE_FROM
+        return self.caps.version.build in DRAFT_ALONE
 
     def _has_draft(self) -> bool:
         return any(normalise(o.flag) in DRAFT_SOURCES for o in (*self.kept, *self.inherited))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectui.core.bet.passes import CumulativeTimings, PassRebuilder, TargetPass, pair_cycles
-from spectui.llama.builds import is_two_pass_build
+from spectui.llama.builds import TWO_PASSES
 
 
 def stream_of(passes: list[tuple[int, int, int]]) -> list[CumulativeTimings]:
@@ -127,4 +127,4 @@ def test_a_group_at_the_limit_knows_that_its_last_pass_had_no_room_to_draft() ->
 
 def test_builds_with_two_passes_per_cycle() -> None:
     """The server got a draft model in b4164 (llama.cpp #10455) and one pass per cycle in b7323 (#17808)."""
-    assert [b for b in (None, 1, 4163, 4164, 7322, 7323, 10434) if is_two_pass_build(b)] == [4164, 7322]
+    assert [b for b in (None, 1, 4163, 4164, 7322, 7323, 10434) if b in TWO_PASSES] == [4164, 7322]
