@@ -20,7 +20,7 @@ from math import exp, fsum, log
 
 from spectui.core.ab.comparison import Comparison, Pair, Winner, compare, sentence
 from spectui.core.ab.interim_looks import Looks
-from spectui.core.bet.intervals import LIVES_ERROR
+from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from spectui.core.profile import TuningProfile
 from spectui.lab.experiments.ab import AbOrder, AbResult, AbRun
 from spectui.lab.experiments.ab_arm import Arm
@@ -78,7 +78,7 @@ def drawn(pairs: list[Pair], rng: random.Random) -> list[Pair]:
 
 def ended(pairs: list[Pair]) -> Comparison:
     """The result of a run over these pairs, with its looks."""
-    looks = Looks(len(pairs), between=LIVES_ERROR)
+    looks = Looks(len(pairs), between=TWO_STARTS_ERROR)
     for number in range(BLOCK, len(pairs) + 1, BLOCK):
         end = looks.after(pairs[:number])
         if end is not None:
@@ -123,14 +123,14 @@ async def main() -> int:
 async def of_recorded(profile: TuningProfile, workload: str) -> bool:
     """Comparisons drawn from one long run of identical settings; whether they miss their target."""
     (same,) = await recorded((profile, profile), RECORDED)
-    whole = compare(same, between=LIVES_ERROR)
+    whole = compare(same, between=TWO_STARTS_ERROR)
     print(f"recorded: {sentence(whole, workload)}, ratio {whole.ratio:.4f}", flush=True)
     rng = random.Random(1)
     samples = [drawn(same, rng) for _ in range(DRAWN)]
     bare = sum(compare(s).verdict is not Winner.NEITHER for s in samples)
-    once = sum(compare(s, between=LIVES_ERROR).verdict is not Winner.NEITHER for s in samples)
+    once = sum(compare(s, between=TWO_STARTS_ERROR).verdict is not Winner.NEITHER for s in samples)
     several = sum(ended(s).verdict is not Winner.NEITHER for s in samples)
-    print(f"identical, drawn: {once} of {DRAWN} claims at one look ({bare} without the error between lives), "
+    print(f"identical, drawn: {once} of {DRAWN} claims at one look ({bare} without the error between starts), "
           f"{several} at several; target at most 4", flush=True)  # fmt: skip
     return once > 4 or several > 4
 

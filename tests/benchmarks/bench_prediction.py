@@ -42,7 +42,7 @@ BLOCKS, REQUESTS, TOKENS = (
 
 @dataclass(frozen=True)
 class Run:
-    """One workload in one server life."""
+    """One workload in one server start."""
 
     bet: BetView
     speed: SpeedEstimate
@@ -76,7 +76,7 @@ async def one_run(server: Server, profile: TuningProfile) -> Run:
     return Run(collector.segment.bet(drafting=drafting), speed, collector.segment.agreements(Random(1)))
 
 
-async def life(profile: TuningProfile, *, probed: bool = False) -> tuple[dict[str, Run], ProbeResult]:
+async def served(profile: TuningProfile, *, probed: bool = False) -> tuple[dict[str, Run], ProbeResult]:
     """All workloads on one server."""
     async with launched(profile) as server:
         found = await probe(server.client) if probed else ProbeResult()
@@ -141,7 +141,7 @@ async def main() -> int:
     for turn in (order, order[::-1]):
         for k in turn:
             profile = base.without_speculation() if k is None else base.with_speculation(draft_length=k)
-            runs, found = await life(profile, probed=k is None and not probed.v)
+            runs, found = await served(profile, probed=k is None and not probed.v)
             probed = found if found.v else probed
             seen[k].append(runs)
             said = ", ".join(f"{w} {r.rate:.2f} tok/s" for w, r in runs.items())

@@ -24,7 +24,7 @@ MIN_PAIRS: Final = 8
 DECIDED: Final = 0.03
 """The difference, as a share, that `further_pairs` is about, where servers of equal settings differ by less."""
 _CLEAR_OF_LIVES: Final = 1.25
-"""So many times what lives alone can hide: no number of pairs shows what is smaller."""
+"""So many times what server starts alone can hide: no number of pairs shows what is smaller."""
 
 _POWER: Final = 0.8
 """Chance of seeing that difference where it is real (Cohen 1988, the usual 80 %)."""
@@ -171,7 +171,7 @@ def compare(pairs: Sequence[Pair], *, error: float = 1 - LEVEL, between: float =
     """Compare both arms over pairs in the order in which they were measured.
 
     error: chance of an interval that misses; a stop rule hands out less per look (see `looks`). between: standard
-    error of the ratio that all pairs share and none shows, as that of two server lives (`stats.LIVES_ERROR`).
+    error of the ratio that all pairs share and none shows, as `intervals.TWO_STARTS_ERROR` of two server starts.
     """
     return replace(_compared([pairs], error=error, between=between), drift=_drift(pairs))
 
@@ -299,7 +299,7 @@ def _critical(strata: Sequence[Sequence[_Unit]], error: float) -> float:
 
 
 def _decides(between: float) -> float:
-    """The difference that pairs can decide, as a share: 3 %, or what stands clear of what lives hide."""
+    """The difference that pairs can decide, as a share: 3 %, or what stands clear of what starts hide."""
     return max(DECIDED, math.expm1(_CLEAR_OF_LIVES * _DETECTION * between))
 
 

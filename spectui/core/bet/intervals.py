@@ -14,15 +14,15 @@ from typing import Final
 LEVEL: Final = 0.95
 """Confidence of every interval that is shown."""
 
-LIFE_ERROR: Final = 0.015
-"""Standard error that each server life brings along, as a share of its speed, which no run within it shows.
+START_ERROR: Final = 0.015
+"""Standard error that each server start brings along, as a share of its speed, which no run within it shows.
 
-Identical restarts of b10434 on two cores spread over 4 % without speculation, and the range of a handful of lives
+Identical restarts of b10434 on two cores spread over 4 % without speculation, and the range of a handful of starts
 is two to three of their standard errors; the ratios of eight pairs of equal servers spread by 2.4 % beyond their
 intervals.
 """
-LIVES_ERROR: Final = math.hypot(LIFE_ERROR, LIFE_ERROR)
-"""The same for a ratio of speeds that were measured in two lives."""
+TWO_STARTS_ERROR: Final = math.hypot(START_ERROR, START_ERROR)
+"""The same for a ratio of speeds that were measured in two starts."""
 
 MIN_CLUSTERS: Final = 5
 """Below this a variance between clusters says nothing, and the variance between passes is used."""

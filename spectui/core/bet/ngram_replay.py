@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from spectui.core.bet.estimates import Estimate, LookupPrediction
-from spectui.core.bet.intervals import LIVES_ERROR, RatioSums, ratio
+from spectui.core.bet.intervals import TWO_STARTS_ERROR, RatioSums, ratio
 
 REPLAY_ERROR: Final = 0.015
-"""Standard error of a replay once the cost of its rows is known, beside that of the server lives (measured: twelve
+"""Standard error of a replay once the cost of its rows is known, beside that of the server starts (measured: twelve
 cells of a sweep were within 4 % of what the run of another one told)."""
 UNKNOWN_SURPLUS: Final = (0.0, 0.15)
 """Least and largest plain steps beyond V that a drafted row costs where nothing tells it (measured: 0.05 for a
@@ -197,7 +197,7 @@ def best_lookup(
     if not drafting:
         return None
     best = max(drafting, key=lambda replay: replay.between(*surplus).value)
-    speedup = best.between(*surplus).times(factor).widened(math.hypot(REPLAY_ERROR, LIVES_ERROR))
+    speedup = best.between(*surplus).times(factor).widened(math.hypot(REPLAY_ERROR, TWO_STARTS_ERROR))
     return LookupPrediction(lookup=best.lookup, length=best.length, speedup=speedup)
 
 

@@ -348,7 +348,7 @@ def _pass_ms(speed: SpeedEstimate | None, tokens: Estimate | None) -> float | No
 def speedup_over(speed: SpeedEstimate, baseline: SpeedEstimate, *, between: float = 0.0) -> Estimate:
     """Aggregate speed over the baseline's; both errors enter the interval, on a logarithmic scale.
 
-    between: standard error that the two runs cannot show, such as that between server lives, as a share.
+    between: standard error that the two runs cannot show, such as that between server starts, as a share.
     """
     value = speed.aggregate.value / baseline.aggregate.value
     if speed.relative_error is None:

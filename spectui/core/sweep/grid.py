@@ -1,7 +1,7 @@
 """What a sweep is made of: settings of a server, conditions of its traffic, and the cells where they meet.
 
-A setting needs a server life of its own, a workload and a temperature do not: each life serves all its cells.
-Which of them are measured, and when, is `sweepsteps`'s business.
+A setting needs a server start of its own, a workload and a temperature do not: each start serves all its cells.
+Which of them are measured, and when, is `planner`'s business.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIXED_LOOKUP: Final = "ngram-cache"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The bet of one server life. None where a mode has no such setting."""
+    """The bet of one server start. None where a mode has no such setting."""
 
     mode: str
     draft: str | None = None
@@ -185,7 +185,7 @@ class Grid:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Every setting but the baseline's; each is a server life."""
+        """Every setting but the baseline's; each is a server start."""
         free = (setting for family in self.free for setting in family.settings)
         return (*(setting for row in self.fixed for setting in row), *free)
 
@@ -234,12 +234,12 @@ def anchor(row: Sequence[Setting]) -> Setting:
     return next((setting for setting in row if setting.k == 4), row[len(row) // 2])
 
 
-def by_life(cells: Iterable[Cell]) -> Mapping[Setting, tuple[Cell, ...]]:
-    """Cells by the server life that serves them, in the order of their first cell."""
-    lives: dict[Setting, tuple[Cell, ...]] = {}
+def by_start(cells: Iterable[Cell]) -> Mapping[Setting, tuple[Cell, ...]]:
+    """Cells by the server start that serves them, in the order of their first cell."""
+    starts: dict[Setting, tuple[Cell, ...]] = {}
     for cell in cells:
-        lives[cell.setting] = (*lives.get(cell.setting, ()), cell)
-    return lives
+        starts[cell.setting] = (*starts.get(cell.setting, ()), cell)
+    return starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,11 +257,11 @@ class Pace:
     measured: bool = False
     """Whether the speed was seen on this machine."""
 
-    def seconds(self, lives: int, cells: int, requests: int) -> float:
-        """So many server lives with so many cells of so many requests."""
+    def seconds(self, starts: int, cells: int, requests: int) -> float:
+        """So many server starts with so many cells of so many requests."""
         decoded = requests * self.tokens + WARMUP * min(self.tokens, _WARMUP_TOKENS)
         each = decoded / self.speed + (requests + WARMUP) * self.first_token
-        return lives * self.start + cells * each
+        return starts * self.start + cells * each
 
 
 def _quarters(number: int) -> tuple[int, ...]:

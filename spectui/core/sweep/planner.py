@@ -1,6 +1,6 @@
 """What a sweep measures next, from what is known so far: a pure function, so that it can stop anywhere and go on.
 
-What other runs predict (see `sweepprediction`) is measured only where the best may hide. Other settings are
+What other runs predict (see `prediction`) is measured only where the best may hide. Other settings are
 scattered first, in short runs, and refined around the best; only what leads is measured in full.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from spectui.core.sweep.grid import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, by_life
+from spectui.core.sweep.grid import PLAIN, Cell, Condition, Family, Grid, Pace, Setting, by_start
 from spectui.core.sweep.prediction import CellResults, Predictions
 from spectui.core.sweep.recommendation import WORTH
 
 INDIFFERENT: Final = 0.02
-"""A setting that can gain no more than this, as a share, is not worth a server life: restarts differ by more."""
+"""A setting that can gain no more than this, as a share, is not worth a server start: restarts differ by more."""
 _BEHIND: Final = 0.1
 """A short run this far behind the best is not refined."""
 _SHORTEST: Final = 2
@@ -32,8 +32,8 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """A server life and what it is for; never empty."""
+class ServerStart:
+    """A server start and what it is for; never empty."""
 
     setting: Setting
     tasks: tuple[Task, ...]
@@ -44,16 +44,18 @@ def short_run(requests: int) -> int:
     return min(requests, max(_SHORTEST, requests // 4))
 
 
-def next_life(grid: Grid, known: CellResults, requests: int, *, exhaustive: bool = False) -> Life | None:
-    """The next server life; None when the best setting of each condition is settled.
+def next_start(
+    grid: Grid, known: CellResults, requests: int, *, exhaustive: bool = False
+) -> ServerStart | None:
+    """The next server start; None when the best setting of each condition is settled.
 
     requests: of a whole run; the baseline gets as many again at the end, for a machine drifts meanwhile. The answer
     depends on nothing but the arguments.
     """
     sure = grid.settings if exhaustive else grid.anchors
     for setting in (PLAIN, *sure):
-        if life := _life(setting, grid.conditions, known, requests):
-            return life
+        if start := _start(setting, grid.conditions, known, requests):
+            return start
     if exhaustive:
         return _closing(grid, known, requests) or _settling(grid, known, requests)
     short = short_run(requests)
@@ -61,8 +63,8 @@ def next_life(grid: Grid, known: CellResults, requests: int, *, exhaustive: bool
     for family in grid.free:
         blind = [c for c in grid.conditions if not predictions.is_replayed(c, family.settings[0])]
         for setting in family.scattered():
-            if life := _life(setting, blind, known, short):
-                return life
+            if start := _start(setting, blind, known, short):
+                return start
     return (
         _promising(grid, known, requests, predictions)
         or _refining(grid, known, short, predictions)
@@ -103,18 +105,18 @@ def _seconds(
 ) -> float:
     cells = [Cell(condition, setting) for setting in settings for condition in grid.conditions]
     missing = [cell for cell in cells if cell not in known]
-    return pace.seconds(len(by_life(missing)), len(missing), requests)
+    return pace.seconds(len(by_start(missing)), len(missing), requests)
 
 
-def _life(
+def _start(
     setting: Setting, conditions: Iterable[Condition], known: CellResults, requests: int
-) -> Life | None:
+) -> ServerStart | None:
     cells = [Cell(condition, setting) for condition in conditions]
     tasks = tuple(Task(c, requests) for c in cells if c not in known or known[c].tried < requests)
-    return Life(setting, tasks) if tasks else None
+    return ServerStart(setting, tasks) if tasks else None
 
 
-def _promising(grid: Grid, known: CellResults, requests: int, predictions: Predictions) -> Life | None:
+def _promising(grid: Grid, known: CellResults, requests: int, predictions: Predictions) -> ServerStart | None:
     """The unmeasured setting that is predicted best among those that may beat the best known one.
 
     Draft lengths that are predicted to win get a whole run, others a short one. Short runs of lookups would tell
@@ -134,10 +136,10 @@ def _promising(grid: Grid, known: CellResults, requests: int, predictions: Predi
     if not wanted:
         return None
     first = max(wanted, key=lambda setting: max(ahead for ahead, _ in wanted[setting]))
-    return Life(first, tuple(task for _, task in wanted[first]))
+    return ServerStart(first, tuple(task for _, task in wanted[first]))
 
 
-def _refining(grid: Grid, known: CellResults, short: int, predictions: Predictions) -> Life | None:
+def _refining(grid: Grid, known: CellResults, short: int, predictions: Predictions) -> ServerStart | None:
     """The first unmeasured neighbour of a family's best setting, where that is not clearly behind."""
     wanted: dict[Setting, list[Task]] = {}
     for family in grid.free:
@@ -163,7 +165,7 @@ def _leader(family: Family, condition: Condition, known: CellResults) -> tuple[S
     return max(found, key=lambda each: each[1], default=None)
 
 
-def _final(grid: Grid, known: CellResults, requests: int) -> Life | None:
+def _final(grid: Grid, known: CellResults, requests: int) -> ServerStart | None:
     """A whole run for what leads after a short one, unless a setting with a whole run is as good."""
     wanted: dict[Setting, list[Task]] = {}
     for condition in grid.conditions:
@@ -181,7 +183,7 @@ def _final(grid: Grid, known: CellResults, requests: int) -> Life | None:
     return _fullest(wanted)
 
 
-def _closing(grid: Grid, known: CellResults, requests: int) -> Life | None:
+def _closing(grid: Grid, known: CellResults, requests: int) -> ServerStart | None:
     """The baseline again, where the decision depends on it."""
     tasks = []
     for condition in grid.conditions:
@@ -191,10 +193,10 @@ def _closing(grid: Grid, known: CellResults, requests: int) -> Life | None:
         ]
         if max(found, default=0.0) >= _HOPELESS and known[cell].requests < 2 * requests:
             tasks.append(Task(cell, 2 * requests))
-    return Life(PLAIN, tuple(tasks)) if tasks else None
+    return ServerStart(PLAIN, tuple(tasks)) if tasks else None
 
 
-def _settling(grid: Grid, known: CellResults, requests: int) -> Life | None:
+def _settling(grid: Grid, known: CellResults, requests: int) -> ServerStart | None:
     """As many requests again, in one run, for what leads and is worth its setting but may still lose."""
     wanted: dict[Setting, list[Task]] = {}
     for condition in grid.conditions:
@@ -212,9 +214,9 @@ def _settling(grid: Grid, known: CellResults, requests: int) -> Life | None:
     return _fullest(wanted)
 
 
-def _fullest(wanted: Mapping[Setting, Sequence[Task]]) -> Life | None:
-    """The first of the lives that serve the most cells."""
+def _fullest(wanted: Mapping[Setting, Sequence[Task]]) -> ServerStart | None:
+    """The first of the starts that serve the most cells."""
     if not wanted:
         return None
     first = max(wanted, key=lambda setting: len(wanted[setting]))
-    return Life(first, tuple(wanted[first]))
+    return ServerStart(first, tuple(wanted[first]))

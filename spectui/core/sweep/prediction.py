@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from spectui.core.bet.estimates import Estimate
-from spectui.core.bet.intervals import LIFE_ERROR, LIVES_ERROR
+from spectui.core.bet.intervals import START_ERROR, TWO_STARTS_ERROR
 from spectui.core.bet.ngram_replay import REPLAY_ERROR, Replay, replay_at, row_surplus
 from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Setting
@@ -65,7 +65,7 @@ class Prediction:
     at_best: float
     """What it may reach on the same prompts and against the same baseline as the cells that ran."""
     tells: bool = False
-    """Whether only a whole run of it tells more: its own error is that of a server life."""
+    """Whether only a whole run of it tells more: its own error is that of a server start."""
 
 
 class Predictions:
@@ -87,7 +87,7 @@ class Predictions:
     def _by_length(self, cell: Cell, row: tuple[Setting, ...]) -> Prediction | None:
         """By the run with the nearest other length.
 
-        The interval is widened by how far the length is from the one that ran and by the two server lives that it
+        The interval is widened by how far the length is from the one that ran and by the two server starts that it
         comes from, that run's and the baseline's.
         """
         k = cell.setting.k
@@ -97,14 +97,14 @@ class Predictions:
             if k is None or other.k is None or other.k == k or outcome is None or k not in outcome.predicted:
                 continue
             distance = abs(math.log2(k / other.k)) * (_BEYOND if k > other.k else 1.0)
-            error = math.hypot(LIFE_ERROR, _STEP_ERROR * distance)
+            error = math.hypot(START_ERROR, _STEP_ERROR * distance)
             if best is None or error < best[0]:
                 best = error, outcome.predicted[k]
         if best is None:
             return None
         error, estimate = best
         return Prediction(
-            speedup=estimate.widened(math.hypot(error, LIFE_ERROR)),
+            speedup=estimate.widened(math.hypot(error, START_ERROR)),
             at_best=estimate.value * math.exp(_DOUBT * error),
         )
 
@@ -118,7 +118,7 @@ class Predictions:
             return None
         # Only runs at temperature 0 gave the very answers that were replayed.
         greedy = [run for other, run in runs.items() if other.condition.temperature == 0]
-        surplus = row_surplus(greedy or runs.values(), LIVES_ERROR)
+        surplus = row_surplus(greedy or runs.values(), TWO_STARTS_ERROR)
         estimate = replay.speedup(surplus.value)
         # How far an error of the surplus carries grows with the rows that a step drafts.
         error = math.hypot(REPLAY_ERROR, surplus.error * replay.rows * estimate.value / replay.tokens)
@@ -127,7 +127,7 @@ class Predictions:
         told = any(seen.rows for seen, _ in runs.values())
         reach = error if told else math.hypot(error, _PROBE_ERROR)
         return Prediction(
-            speedup=estimate.widened(math.hypot(error, LIFE_ERROR)),
+            speedup=estimate.widened(math.hypot(error, START_ERROR)),
             at_best=min(replay.ceiling, estimate.value * math.exp(reach)),
             tells=True,
         )
@@ -151,8 +151,8 @@ class Predictions:
         }
 
     def _replay(self, cell: Cell) -> Replay | None:
-        plain = self._known.get(Cell(cell.condition, PLAIN))
-        return None if plain is None else replay_of(cell.setting, plain.replayed)
+        baseline = self._known.get(Cell(cell.condition, PLAIN))
+        return None if baseline is None else replay_of(cell.setting, baseline.replayed)
 
 
 def replay_of(setting: Setting, replays: Iterable[Replay]) -> Replay | None:

@@ -16,7 +16,7 @@ from spectui.core.ab.comparison import MIN_BLOCKS, Comparison, Pair, Reading, co
 from spectui.core.ab.divergence import Divergence, first_divergence
 from spectui.core.ab.interim_looks import Ended, Looks, Reason
 from spectui.core.bet.estimates import BetView
-from spectui.core.bet.intervals import LIVES_ERROR
+from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from spectui.core.bet.passes import in_cycles
 from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import TuningProfile
@@ -94,7 +94,7 @@ class AbResult:
     """Prompts per workload whose answers were too short for a pair."""
     failure: SpectuiError | None = None
     between: float = 0.0
-    """As in `core.compare`: that of two lives where each arm has one, none where every block has its own."""
+    """As in `ab.comparison`: that of two server starts where each arm has one, 0 where every block starts both."""
 
     def take(self, workload: str, block: int, a: Answers, b: Answers) -> None:
         """Add the answers of a block, in the order of the prompts as A answered them."""
@@ -165,7 +165,7 @@ class AbRun:
         workloads = [load_workload(traffic.with_traffic(workload=n).traffic) for n in order.workloads]
         result = AbResult(a=self._a, b=self._b)
         await self._choose_whether_together()
-        result.between = LIVES_ERROR if self._together else 0.0
+        result.between = TWO_STARTS_ERROR if self._together else 0.0
         try:
             if self._together:
                 # An address that does not answer is known at once, a server of ours takes its time.

@@ -1,4 +1,4 @@
-"""One arm of an A/B run: a configuration whose server lives once or many times, and all that it answered.
+"""One arm of an A/B run: a configuration whose server is started once or many times, and all that it answered.
 
 Apart from the experiment, which decides whose turn it is; an arm only takes its turns.
 """
@@ -172,7 +172,7 @@ class Arm:
         return self._server, self._answers[workload.name]
 
     def _begin(self, workload: Workload, server: Server) -> None:
-        """Begin a workload with its record; both last over all of the server's lives."""
+        """Begin a workload with its record; both last over all starts of the server."""
         name, settings = workload.name, self._settings(workload)
 
         def summary() -> RunSummary:

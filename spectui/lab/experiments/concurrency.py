@@ -1,7 +1,7 @@
 """`spectui concurrency`: aggregate speed with and without speculation by the number of requests at once.
 
 Rows that one request leaves free are taken by the drafts of others, so a bet that wins alone may lose in company.
-One server life without speculation and one with it serve every level, so that slots and context are the same.
+One server process without speculation and one with it serve every level, so that slots and context are the same.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ConcurrencySweep:
         profile = with_slots(profile, levels[-1])
         plain = profile.without_speculation()
         if not profile.attached:
-            # What keeps the second life from starting is said before the first one takes its time.
+            # What keeps the second server from starting is said before the first one takes its time.
             await self._launcher.plan(profile)
         if profile.attached:
             second = profile.baseline.url
@@ -219,7 +219,7 @@ def _at(profile: TuningProfile, at_once: int) -> TuningProfile:
 
 
 def _prompts(profile: TuningProfile, workload: Workload) -> PromptSequence:
-    """The requests of one server life over all levels, the same in both: none is answered twice in a life."""
+    """The requests of one server process over all levels, the same in both: it answers none twice."""
     start = first_prompt(profile)
     return PromptSequence(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
 

@@ -69,7 +69,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One workload's traffic on one server life."""
+    """One workload's traffic on one server process."""
 
     profile: TuningProfile
     workload: Workload

@@ -1,7 +1,7 @@
-"""A sweep: server lives, one setting each, that measure cells until the best setting of each condition is settled.
+"""A sweep: server starts, one setting each, that measure cells until the best setting of each condition is settled.
 
-What comes next is decided in `core.sweepsteps` from what is known, and each finished cell is kept at once, so that
-a sweep that was stopped or killed goes on where it was.
+What comes next is decided in `core.sweep.planner` from what is known. Each finished cell is kept at once, so that a
+sweep that was stopped or killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spectui.core.bet.ngram_replay import Replay
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.sweep.grid import PLAIN, WARMUP, Cell, Pace, name_of
-from spectui.core.sweep.planner import Life, Task, next_life
+from spectui.core.sweep.planner import ServerStart, Task, next_start
 from spectui.core.text import counted, one_line
 from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab.experiments.sweep_keeper import SweepKeeper
@@ -134,8 +134,8 @@ class Sweeper:
         limit = asyncio.timeout(budget)
         try:
             async with limit:
-                while life := self._next():
-                    await self._live(life)
+                while start := self._next():
+                    await self._serve(start)
             state, self._found.finished = "done", True
         except TimeoutError:
             if not limit.expired():
@@ -147,9 +147,9 @@ class Sweeper:
             await self._end(state)
         return self._found
 
-    def _next(self) -> Life | None:
+    def _next(self) -> ServerStart | None:
         order = self._order
-        return next_life(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
+        return next_start(order.grid, self._found.outcomes, order.requests, exhaustive=order.exhaustive)
 
     async def check(self, number: int | None = None) -> None:
         """Make sure that it can be started, which writes and starts nothing.
@@ -176,27 +176,27 @@ class Sweeper:
         self._found.server_seconds += rest.server_seconds
         await self._keeper.end(state, rest)
 
-    async def _live(self, life: Life) -> None:
-        """One server life with its cells; a setting whose server fails is noted and left."""
-        plan = await self._launcher.plan(life.setting.applied_to(self._order.profile))
+    async def _serve(self, start: ServerStart) -> None:
+        """One server start with its cells; a setting whose server fails is noted and left."""
+        plan = await self._launcher.plan(start.setting.applied_to(self._order.profile))
         server = LaunchedServer(plan)
         self._progress(f"starting {plan.command}")
         self._meter.begin()
-        left = list(life.tasks)
+        left = list(start.tasks)
         begun = self._clock()
         try:
             await server.start()
             self._starts.append(self._clock() - begun)
-            if life.setting != PLAIN and server.speculating is False:
+            if start.setting != PLAIN and server.speculating is False:
                 reason = next((f.text for f in server.failures), "the server does not speculate")
                 raise ServerError(reason)
-            probed = await self._probe(server) if life.setting == PLAIN else ProbeResult()
+            probed = await self._probe(server) if start.setting == PLAIN else ProbeResult()
             while left:
                 await self._watcher.turn(self, left[0].cell)
                 await self._cell(server, left[0], probed)
                 left.pop(0)
         except SpectuiError as error:
-            if life.setting == PLAIN:
+            if start.setting == PLAIN:
                 raise await server.explain(error) from error
             text = str(await server.explain(error))
             for task in left:

@@ -120,9 +120,9 @@ def expected_pace(profile: TuningProfile, baselines: BaselineStore) -> Pace:
 
 
 def first_prompt(order: SweepOrder, condition: Condition, traffic: TrafficSettings) -> int:
-    """Number of a cell's first prompt: each temperature has prompts of its own, the same in every server life.
+    """Number of a cell's first prompt: each temperature has prompts of its own, the same in every server process.
 
-    A life that serves several temperatures so answers none twice.
+    A process that serves several temperatures so answers none twice.
     """
     slots = traffic.concurrency
     sent = traffic.warmup + max(order.requests, 2 * slots) + slots - 1

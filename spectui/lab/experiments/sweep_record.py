@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from spectui.core.bet.estimates import Estimate
-from spectui.core.bet.intervals import LIVES_ERROR
+from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.bet.segment import SpeedEstimate, speedup_over
 from spectui.core.profile import TuningProfile
@@ -156,13 +156,13 @@ class Found:
     def speedup(self, cell: Cell) -> Estimate | None:
         """Over all that is known of the baseline by now; None for the baseline itself.
 
-        Its interval counts what the two server lives bring along, which neither run shows.
+        Its interval counts what the two server starts bring along, which neither run shows.
         """
         measured, plain = self.cells.get(cell), self.plain(cell.condition)
         if measured is None or plain is None or cell.setting == PLAIN:
             return None
         one, other = measured.speed, plain.speed
-        return speedup_over(one, other, between=LIVES_ERROR) if one and other else None
+        return speedup_over(one, other, between=TWO_STARTS_ERROR) if one and other else None
 
     def speedup_predicted(self, cell: Cell) -> float | None:
         """A measured cell's speedup by its own costs."""

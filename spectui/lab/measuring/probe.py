@@ -3,7 +3,7 @@
 A prefix stays in the slot's cache; n new tokens and one predicted token make one pass over n tokens, whose time the
 server reports as prompt_ms. It must run where nothing speculates: a draft would read the new tokens too. The probe
 computes logits for one row and verification for all, so it can read low; one speculating run corrects that
-(core.cost).
+(`core.bet.cost`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spectui.core.ab.comparison import Comparison, Pair, Reading, Winner, compare, compare_together, sentence
-from spectui.core.bet.intervals import LIVES_ERROR, student_quantile
+from spectui.core.bet.intervals import TWO_STARTS_ERROR, student_quantile
 from tests.ab_runs import Arms, run_of
 
 HARD = (
@@ -249,34 +249,35 @@ def test_a_true_difference_of_15_percent_is_found() -> None:
 
 def test_what_all_pairs_share_widens_the_interval_and_is_never_averaged_away() -> None:
     ratios = [1.02, 1.04] * 12
-    bare, lives = compare(pairs_of(ratios)), compare(pairs_of(ratios), between=LIVES_ERROR)
-    assert (bare.verdict, lives.verdict) == (Winner.B, Winner.NEITHER)
-    many = compare(pairs_of(ratios * 20), between=LIVES_ERROR)
+    bare, starts = compare(pairs_of(ratios)), compare(pairs_of(ratios), between=TWO_STARTS_ERROR)
+    assert (bare.verdict, starts.verdict) == (Winner.B, Winner.NEITHER)
+    many = compare(pairs_of(ratios * 20), between=TWO_STARTS_ERROR)
     assert many.high is not None
     assert many.ratio is not None
-    assert math.log(many.high / many.ratio) == pytest.approx(1.96 * LIVES_ERROR, rel=0.02)
+    assert math.log(many.high / many.ratio) == pytest.approx(1.96 * TWO_STARTS_ERROR, rel=0.02)
 
 
 def test_with_lives_a_larger_difference_is_what_pairs_decide() -> None:
     noisy = pairs_of([math.exp(0.1), math.exp(-0.1)] * 12)
-    bare, lives = compare(noisy), compare(noisy, between=LIVES_ERROR)
+    bare, starts = compare(noisy), compare(noisy, between=TWO_STARTS_ERROR)
     assert bare.decides == 0.03
-    assert lives.decides == pytest.approx(0.077, abs=0.001)
-    assert "more would decide 8%" in sentence(lives, "code")
-    assert lives.further_pairs is not None
+    assert starts.decides == pytest.approx(0.077, abs=0.001)
+    assert "more would decide 8%" in sentence(starts, "code")
+    assert starts.further_pairs is not None
     # After so many, a difference of that size stands 1.96 + 0.84 standard errors clear of none.
-    number = 24 + lives.further_pairs
+    number = 24 + starts.further_pairs
     spread = 0.1 * math.sqrt(24 / 23 / number)
-    assert math.log1p(lives.decides) == pytest.approx(2.8 * math.hypot(spread, LIVES_ERROR), rel=0.01)
+    assert math.log1p(starts.decides) == pytest.approx(2.8 * math.hypot(spread, TWO_STARTS_ERROR), rel=0.01)
 
 
 def test_equal_servers_that_differ_by_their_lives_are_rarely_told_apart() -> None:
     rng = random.Random(13)
     runs = [
-        run_of(rng, Arms(ratio=math.exp(rng.gauss(0.0, LIVES_ERROR)), noise=0.03), 24) for _ in range(100)
+        run_of(rng, Arms(ratio=math.exp(rng.gauss(0.0, TWO_STARTS_ERROR)), noise=0.03), 24)
+        for _ in range(100)
     ]
     claims = [
-        sum(compare(r, between=b).verdict is not Winner.NEITHER for r in runs) for b in (0, LIVES_ERROR)
+        sum(compare(r, between=b).verdict is not Winner.NEITHER for r in runs) for b in (0, TWO_STARTS_ERROR)
     ]
     assert claims[0] > 20
     assert claims[1] <= 8

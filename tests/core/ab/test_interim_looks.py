@@ -6,7 +6,7 @@ import pytest
 
 from spectui.core.ab.comparison import FINEST, MIN_BLOCKS, Pair, Reading, Winner, compare
 from spectui.core.ab.interim_looks import Ended, Looks, Reason, first_look
-from spectui.core.bet.intervals import LIVES_ERROR
+from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from tests.ab_runs import Arms, run_of
 
 
@@ -113,7 +113,7 @@ def test_what_lives_hide_neither_keeps_a_run_going_nor_is_claimed() -> None:
     pairs = [
         Pair(f"p{i}", i // 2, Reading(100, 5.0), Reading(100, 5.0 / (1.02, 1.04)[i % 2])) for i in range(24)
     ]
-    looks = Looks(24, between=LIVES_ERROR)
+    looks = Looks(24, between=TWO_STARTS_ERROR)
     end = next(end for n in range(2, 25, 2) if (end := looks.after(pairs[:n])) is not None)
     assert end.reason is Reason.NARROW
     assert end.result.verdict is Winner.NEITHER

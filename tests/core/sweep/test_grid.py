@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectui.core.profile import SpeculationSettings, TuningProfile
-from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Pace, Setting, anchor, by_life
+from spectui.core.sweep.grid import PLAIN, Cell, Condition, Grid, Pace, Setting, anchor, by_start
 
 GRID = Grid(
     workloads=("code", "prose"),
@@ -47,9 +47,9 @@ def test_every_combination_is_a_cell_once() -> None:
 def test_keys_name_cells_and_lives_serve_each_once(grid: Grid) -> None:
     keys = [cell.key for cell in grid.cells]
     assert len(set(keys)) == len(keys) == len(grid.conditions) * len(grid.settings)
-    lives = by_life(grid.cells)
-    assert list(lives) == list(dict.fromkeys(grid.settings))
-    assert all(len(cells) == len(grid.conditions) for cells in lives.values())
+    starts = by_start(grid.cells)
+    assert list(starts) == list(dict.fromkeys(grid.settings))
+    assert all(len(cells) == len(grid.conditions) for cells in starts.values())
     assert set(grid.certain(replays=False)) <= set(grid.settings)
 
 

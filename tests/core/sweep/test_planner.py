@@ -1,4 +1,4 @@
-"""What a sweep measures next: on simulated servers it finds the best setting in few lives, and goes on anywhere."""
+"""What a sweep measures next: on simulated servers the best setting in few starts, from anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.sweep.grid import PLAIN, WARMUP, Cell, Condition, Grid, Pace
-from spectui.core.sweep.planner import Life, Task, best_known, expected_seconds, next_life, short_run
+from spectui.core.sweep.planner import ServerStart, Task, best_known, expected_seconds, next_start, short_run
 from spectui.core.sweep.prediction import CellResult, CellResults, Predictions
 
 REQUESTS = 8
@@ -44,9 +44,11 @@ def a_machine(
     return truth
 
 
-def measured(grid: Grid, truth: Truth, life: Life, rng: Random, noise: float) -> dict[Cell, CellResult]:
+def measured(
+    grid: Grid, truth: Truth, start: ServerStart, rng: Random, noise: float
+) -> dict[Cell, CellResult]:
     found = {}
-    for task in life.tasks:
+    for task in start.tasks:
         cell = task.cell
         if cell.setting == PLAIN:
             found[cell] = CellResult(requests=task.requests, speedup=None)
@@ -62,20 +64,22 @@ def measured(grid: Grid, truth: Truth, life: Life, rng: Random, noise: float) ->
     return found
 
 
-def swept(grid: Grid, truth: Truth, *, noise: float = 0.0, known: CellResults | None = None) -> list[Life]:
-    outcomes, lives, rng = dict(known or {}), [], Random(1)
-    while life := next_life(grid, outcomes, REQUESTS):
-        assert life.tasks
-        lives.append(life)
-        assert len(lives) < 100, "never ends"
-        for cell, outcome in measured(grid, truth, life, rng, noise).items():
+def swept(
+    grid: Grid, truth: Truth, *, noise: float = 0.0, known: CellResults | None = None
+) -> list[ServerStart]:
+    outcomes, starts, rng = dict(known or {}), [], Random(1)
+    while start := next_start(grid, outcomes, REQUESTS):
+        assert start.tasks
+        starts.append(start)
+        assert len(starts) < 100, "never ends"
+        for cell, outcome in measured(grid, truth, start, rng, noise).items():
             told = outcomes[cell].replayed if cell in outcomes else ()
             outcomes[cell] = replace(outcome, replayed=told)
-    return lives
+    return starts
 
 
-def pick(lives: list[Life], truth: Truth, condition: Condition) -> float:
-    cells = {t.cell for life in lives for t in life.tasks if t.cell.condition == condition}
+def pick(starts: list[ServerStart], truth: Truth, condition: Condition) -> float:
+    cells = {t.cell for start in starts for t in start.tasks if t.cell.condition == condition}
     return max(truth(cell) for cell in cells if cell.setting != PLAIN)
 
 
@@ -94,51 +98,51 @@ CODE = Condition("code", 0.0)
 
 
 def test_the_baseline_comes_first_then_the_run_that_predicts() -> None:
-    lives = swept(a_grid(workloads=("code", "prose")), a_machine())
-    assert lives[0].setting == PLAIN
-    assert [t.cell.condition.workload for t in lives[0].tasks] == ["code", "prose"]
-    assert lives[1].setting.k == 4
-    assert all(t.requests == REQUESTS for life in lives[:2] for t in life.tasks)
+    starts = swept(a_grid(workloads=("code", "prose")), a_machine())
+    assert starts[0].setting == PLAIN
+    assert [t.cell.condition.workload for t in starts[0].tasks] == ["code", "prose"]
+    assert starts[1].setting.k == 4
+    assert all(t.requests == REQUESTS for start in starts[:2] for t in start.tasks)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.05, 0.95), st.floats(0.01, 0.5))
 def test_the_best_length_is_found_within_what_is_worth_a_life(alpha: float, c: float) -> None:
     grid, truth = a_grid(), a_machine(alpha, c)
-    lives = swept(grid, truth)
+    starts = swept(grid, truth)
     best = max(truth(cell) for cell in grid.cells)
-    assert max(1.0, pick(lives, truth, CODE)) >= max(1.0, best) / 1.03
-    assert len(lives) <= 8
+    assert max(1.0, pick(starts, truth, CODE)) >= max(1.0, best) / 1.03
+    assert len(starts) <= 8
 
 
 def test_few_lengths_are_measured_of_many() -> None:
-    lives = swept(a_grid(), a_machine(alpha=0.3, c=0.1))
-    assert len(lives) <= 5
+    starts = swept(a_grid(), a_machine(alpha=0.3, c=0.1))
+    assert len(starts) <= 5
 
 
 def test_the_baseline_is_measured_again_where_something_may_win() -> None:
-    lives = swept(a_grid(workloads=("code", "prose")), a_machine(alpha=0.7, c=0.05))
-    assert [life.setting for life in lives].count(PLAIN) == 2
-    assert lives[-1].setting == PLAIN
-    assert [(t.cell.condition.workload, t.requests) for t in lives[-1].tasks] == [
+    starts = swept(a_grid(workloads=("code", "prose")), a_machine(alpha=0.7, c=0.05))
+    assert [start.setting for start in starts].count(PLAIN) == 2
+    assert starts[-1].setting == PLAIN
+    assert [(t.cell.condition.workload, t.requests) for t in starts[-1].tasks] == [
         ("code", 2 * REQUESTS),
         ("prose", 2 * REQUESTS),
     ]
 
 
 def test_a_bet_that_is_lost_anyway_is_not_measured_at_other_lengths() -> None:
-    assert [life.setting.k for life in swept(a_grid(), a_machine(alpha=0.1, c=0.5))] == [None, 4]
+    assert [start.setting.k for start in swept(a_grid(), a_machine(alpha=0.1, c=0.5))] == [None, 4]
 
 
 @pytest.mark.parametrize("best", [(2, 8), (4, 8), (12, 48), (8, 32), (2, 48), (12, 8)])
 def test_the_peak_of_ngrams_is_found(best: tuple[int, int]) -> None:
     grid, truth = a_grid(modes=("ngram-simple",)), a_machine(best=best, peak=2.2)
-    lives = swept(grid, truth)
-    assert pick(lives, truth, CODE) == pytest.approx(2.2)
-    whole = [t for life in lives for t in life.tasks if t.requests == REQUESTS and t.cell.setting != PLAIN]
+    starts = swept(grid, truth)
+    assert pick(starts, truth, CODE) == pytest.approx(2.2)
+    whole = [t for start in starts for t in start.tasks if t.requests == REQUESTS and t.cell.setting != PLAIN]
     assert (whole[-1].cell.setting.ngram_lookup, whole[-1].cell.setting.ngram_length) == best
     assert len(whole) == 1
-    assert len(lives) < 1 + len(grid.settings)
+    assert len(starts) < 1 + len(grid.settings)
 
 
 def with_replays(grid: Grid, truth: Truth, surplus: float) -> dict[Cell, CellResult]:
@@ -161,9 +165,9 @@ def test_ngrams_that_are_predicted_are_measured_where_they_may_win(
     best: tuple[int, int], surplus: float
 ) -> None:
     grid, truth = a_grid(modes=("ngram-simple",)), a_machine(best=best, peak=2.2)
-    lives = swept(grid, truth, known=with_replays(grid, truth, surplus))
-    tasks = [t for life in lives for t in life.tasks if t.cell.setting != PLAIN]
-    assert pick(lives, truth, CODE) == pytest.approx(2.2)
+    starts = swept(grid, truth, known=with_replays(grid, truth, surplus))
+    tasks = [t for start in starts for t in start.tasks if t.cell.setting != PLAIN]
+    assert pick(starts, truth, CODE) == pytest.approx(2.2)
     assert {t.requests for t in tasks} == {REQUESTS}
     # The first one tells the cost of a row, the second is the best.
     assert len(tasks) <= 2
@@ -180,8 +184,8 @@ def test_lookups_that_never_match_are_not_measured() -> None:
     prose = Cell(Condition("prose", 0.0), PLAIN)
     never = tuple(Replay(r.lookup, r.length, 1000, 1000, 1000, 0, 0.0) for r in known[prose].replayed)
     known[prose] = replace(known[prose], replayed=never)
-    lives = swept(grid, a_machine(best=(2, 16), peak=2.0), known=known)
-    tasks = [t.cell for life in lives for t in life.tasks if t.cell.setting != PLAIN]
+    starts = swept(grid, a_machine(best=(2, 16), peak=2.0), known=known)
+    tasks = [t.cell for start in starts for t in start.tasks if t.cell.setting != PLAIN]
     assert {cell.condition.workload for cell in tasks} == {"rewrite"}
 
 
@@ -189,15 +193,15 @@ def test_a_workload_whose_answers_cannot_be_read_is_scattered_alone() -> None:
     grid, truth = a_grid(modes=("ngram-simple",), workloads=("code", "json")), a_machine(peak=0.7)
     known = with_replays(grid, truth, 0.0)
     known[Cell(CODE, PLAIN)] = replace(known[Cell(CODE, PLAIN)], replayed=())
-    lives = swept(grid, truth, known=known)
-    assert len(lives) == 4
-    assert {t.cell.condition for life in lives for t in life.tasks} == {CODE}
+    starts = swept(grid, truth, known=known)
+    assert len(starts) == 4
+    assert {t.cell.condition for start in starts for t in start.tasks} == {CODE}
 
 
 def test_ngrams_that_lose_get_no_whole_run() -> None:
-    lives = swept(a_grid(modes=("ngram-simple",)), a_machine(peak=0.7))
-    assert len(lives) == 5
-    assert {t.requests for life in lives[1:] for t in life.tasks} == {short_run(REQUESTS)}
+    starts = swept(a_grid(modes=("ngram-simple",)), a_machine(peak=0.7))
+    assert len(starts) == 5
+    assert {t.requests for start in starts[1:] for t in start.tasks} == {short_run(REQUESTS)}
 
 
 @settings(max_examples=40, deadline=None)
@@ -207,13 +211,13 @@ def test_a_sweep_that_was_cut_goes_on_to_the_same_end(cut: int, seed: int, noise
     truth = a_machine(peak=1.5)
     tasks: list[tuple[str, int]] = []
     outcomes: dict[Cell, CellResult] = {}
-    while (life := next_life(grid, outcomes, REQUESTS)) and len(tasks) < cut:
-        found = measured(grid, truth, life, Random(seed), noise)
-        first = life.tasks[0]
+    while (start := next_start(grid, outcomes, REQUESTS)) and len(tasks) < cut:
+        found = measured(grid, truth, start, Random(seed), noise)
+        first = start.tasks[0]
         outcomes[first.cell] = found[first.cell]
         tasks.append((first.cell.key, first.requests))
     rest = swept(grid, truth, noise=noise, known=outcomes)
-    tasks += [(t.cell.key, t.requests) for life in rest for t in life.tasks]
+    tasks += [(t.cell.key, t.requests) for start in rest for t in start.tasks]
     assert len(set(tasks)) == len(tasks)
 
 
@@ -221,9 +225,9 @@ def test_exhaustive_measures_every_cell_in_full_once() -> None:
     grid = a_grid(workloads=("code", "json"), modes=("draft-simple", "ngram-simple"), p_mins=(0.0, 0.5))
     outcomes: dict[Cell, CellResult] = {}
     tasks = []
-    while life := next_life(grid, outcomes, REQUESTS, exhaustive=True):
-        outcomes |= measured(grid, a_machine(), life, Random(1), 0.0)
-        tasks += life.tasks
+    while start := next_start(grid, outcomes, REQUESTS, exhaustive=True):
+        outcomes |= measured(grid, a_machine(), start, Random(1), 0.0)
+        tasks += start.tasks
     assert {t.cell for t in tasks if t.cell.setting != PLAIN} == set(grid.cells)
     assert len(tasks) == len(grid.cells) + 2 + 2
     assert {t.requests for t in tasks if t.cell.setting != PLAIN} == {REQUESTS}
@@ -233,7 +237,7 @@ def test_a_cell_that_failed_is_not_tried_again() -> None:
     grid = a_grid(ks=(1, 4))
     known = {Cell(CODE, PLAIN): CellResult(requests=REQUESTS, speedup=None)}
     known[Cell(CODE, grid.fixed[0][1])] = CellResult(requests=REQUESTS, speedup=None)
-    assert next_life(grid, known, REQUESTS) is None
+    assert next_start(grid, known, REQUESTS) is None
 
 
 def test_what_leads_and_may_still_lose_is_run_once_more_with_twice_the_requests() -> None:
@@ -244,24 +248,24 @@ def test_what_leads_and_may_still_lose_is_run_once_more_with_twice_the_requests(
     for condition, speedup in zip(grid.conditions, (unsure, sure), strict=True):
         known[Cell(condition, four)] = CellResult(requests=REQUESTS, speedup=speedup)
     for exhaustive in (False, True):
-        life = next_life(grid, known, REQUESTS, exhaustive=exhaustive)
-        assert life == Life(four, (Task(Cell(CODE, four), 2 * REQUESTS),))
+        start = next_start(grid, known, REQUESTS, exhaustive=exhaustive)
+        assert start == ServerStart(four, (Task(Cell(CODE, four), 2 * REQUESTS),))
     known[Cell(CODE, four)] = CellResult(requests=2 * REQUESTS, speedup=unsure)
-    assert next_life(grid, known, REQUESTS) is None
+    assert next_start(grid, known, REQUESTS) is None
     known[Cell(CODE, four)] = CellResult(requests=REQUESTS, speedup=unsure, failed=2 * REQUESTS)
-    assert next_life(grid, known, REQUESTS) is None
+    assert next_start(grid, known, REQUESTS) is None
     known[Cell(CODE, four)] = CellResult(requests=REQUESTS, speedup=Estimate(value=1.02, low=0.9, high=1.1))
-    assert next_life(grid, known, REQUESTS) is None
+    assert next_start(grid, known, REQUESTS) is None
 
 
 def test_what_leads_and_fails_in_its_whole_run_is_not_tried_for_ever() -> None:
     grid, truth = a_grid(modes=("ngram-simple",)), a_machine(peak=2.2)
     outcomes: dict[Cell, CellResult] = {}
     tasks: list[Task] = []
-    while life := next_life(grid, outcomes, REQUESTS):
-        tasks += life.tasks
+    while start := next_start(grid, outcomes, REQUESTS):
+        tasks += start.tasks
         assert len(set(tasks)) == len(tasks), "the same again"
-        for cell, outcome in measured(grid, truth, life, Random(1), 0.0).items():
+        for cell, outcome in measured(grid, truth, start, Random(1), 0.0).items():
             fails = cell.setting != PLAIN and outcome.requests == REQUESTS
             outcomes[cell] = replace(outcomes[cell], failed=REQUESTS) if fails else outcome
     whole = [t.cell for t in tasks if t.requests == REQUESTS and t.cell.setting != PLAIN]
@@ -280,7 +284,7 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     lows = [each.speedup.low for each in found if each is not None and each.speedup.low is not None]
     assert len(lows) == 3
     assert lows[0] < lows[1] < 1.1
-    # Two doublings of 2 % each, and the lives of the run that predicts and of the baseline.
+    # Two doublings of 2 % each, and the starts of the run that predicts and of the baseline.
     assert lows[0] == pytest.approx(1.1 / math.exp(1.96 * math.hypot(0.04, 0.015, 0.015)))
     assert lows[2] < lows[1]
     assert predictions.of(Cell(CODE, row[2])) is None
@@ -313,10 +317,10 @@ def test_it_takes_at_most_a_third_of_measuring_everything(alpha: float, peak: fl
     grid = a_grid(workloads=("code", "json", "rewrite"), modes=("draft-simple", "ngram-simple"))
     pace = Pace(tokens=200, speed=20.0, start=5.0)
 
-    def seconds(lives: list[Life]) -> float:
+    def seconds(starts: list[ServerStart]) -> float:
         # A second baseline sends only what is new.
-        sent = [min(task.requests, REQUESTS) for life in lives for task in life.tasks]
-        return pace.seconds(len(lives), 0, 0) + sum(pace.seconds(0, 1, requests) for requests in sent)
+        sent = [min(task.requests, REQUESTS) for start in starts for task in start.tasks]
+        return pace.seconds(len(starts), 0, 0) + sum(pace.seconds(0, 1, requests) for requests in sent)
 
     adaptive = swept(grid, a_machine(alpha, peak=peak), noise=noise)
     _, everything = expected_seconds(grid, (), pace, REQUESTS)

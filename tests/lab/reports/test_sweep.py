@@ -57,7 +57,7 @@ ORDER = SweepOrder(
 )
 FOUR = Setting(mode="draft-simple", draft="/m/d.gguf", k=4, p_min=0.0)
 LOW = math.exp(-1.96 * math.hypot(0.02, 0.02, 0.015, 0.015))
-"""Both runs have an error of 2 %, and both lives one of 1.5 %."""
+"""Both runs have an error of 2 %, and both starts one of 1.5 %."""
 LOOKUP = Setting(mode="ngram-simple", ngram_lookup=4, ngram_length=8)
 
 
