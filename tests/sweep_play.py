@@ -1,4 +1,4 @@
-"""Sweeps whose servers the test plays: only a server's life and what a cell yields are not real."""
+"""Sweeps whose servers the test plays: only the servers and what a cell yields are not real."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from spectui.core.sweep.grid import PLAIN, Cell
 from spectui.core.sweep.planner import Task
 from spectui.errors import SpectuiError
 from spectui.lab.experiments import sweep
-from spectui.lab.experiments.sweep import Sweeper
 from spectui.lab.experiments.sweep_record import Measured
-from spectui.lab.measuring.probe import ProbeResult
 from spectui.lab.servers.launcher import Launcher
 from spectui.store.baselines import BaselineStore
 from spectui.store.results import ResultStore
@@ -64,9 +62,20 @@ class PlayedSweeps:
         self.cells: list[Cell] = []
 
 
-class _Server:
-    speculating, failures = True, ()
+class _Runner:
+    """What runs cells on a played server."""
 
+    number = None
+
+    def __init__(self, played: PlayedSweeps) -> None:
+        self._played = played
+
+    async def run(self, task: Task) -> Measured:
+        self._played.cells.append(task.cell)
+        return await self._played.answer(task)
+
+
+class _Server:
     def __init__(self, plan: object) -> None:
         self.plan = plan
 
@@ -90,15 +99,10 @@ def played_sweeps(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
             raise played.problem
         return SimpleNamespace(profile=profile, command="llama-server")
 
-    async def probe(_sweeper: Sweeper, _server: object) -> ProbeResult:
-        return ProbeResult()
-
-    async def cell(sweeper: Sweeper, _server: object, task: Task, _probed: ProbeResult) -> None:
-        played.cells.append(task.cell)
-        await sweeper._take(task.cell, await played.answer(task))
+    async def cells_on(_server: object, _found: object, **_how: object) -> _Runner:
+        return _Runner(played)
 
     monkeypatch.setattr(sweep, "LaunchedServer", _Server)
     monkeypatch.setattr(Launcher, "plan", plan)
-    monkeypatch.setattr(Sweeper, "_probe", probe)
-    monkeypatch.setattr(Sweeper, "_cell", cell)
+    monkeypatch.setattr(sweep, "cells_on", cells_on)
     return played

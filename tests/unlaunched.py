@@ -1,4 +1,4 @@
-"""What stands in for a server of ours whose process a test does not need: a plan, and a life on a scripted one."""
+"""What stands in for a server of ours whose process a test does not need: a plan, and a scripted one to ask."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ def plan_for(
 
 class Started(AttachedServer):
     """Stands in for a process of ours."""
+
+    owned = True
 
     async def start(self, *, log_file: Path | None = None) -> None:
         """Look at the scripted server."""

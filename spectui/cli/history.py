@@ -81,10 +81,10 @@ def history(ctx: click.Context, /, *, as_json: bool, **wanted: Any) -> None:
 @JSON_OPTION
 def show(run: int, *, as_json: bool) -> None:
     """Print everything that is kept of one run."""
-    from spectui.lab.reports.history import is_stale, run_table, run_to_json  # noqa: PLC0415
+    from spectui.lab.reports.history import is_stale, kept_run, run_table, run_to_json  # noqa: PLC0415
 
     store = _store()
-    found = store.run(run)
+    found = kept_run(store, run)
     stale = is_stale(found, store.builds())
     print_result(run_to_json(found, stale=stale), as_json=as_json, table=run_table)
 
@@ -95,10 +95,15 @@ def show(run: int, *, as_json: bool) -> None:
 @JSON_OPTION
 def compare(a: int, b: int, *, as_json: bool) -> None:
     """Say in what two runs differ."""
-    from spectui.lab.reports.history import compare_runs, comparison_table, comparison_to_json  # noqa: PLC0415
+    from spectui.lab.reports.history import (  # noqa: PLC0415
+        compare_runs,
+        comparison_table,
+        comparison_to_json,
+        kept_run,
+    )
 
     store = _store()
-    comparison = compare_runs(store.run(a), store.run(b))
+    comparison = compare_runs(kept_run(store, a), kept_run(store, b))
     print_result(comparison_to_json(comparison, store.builds()), as_json=as_json, table=comparison_table)
 
 
@@ -129,12 +134,12 @@ def prune(*, keep: int | None, older_than: float | None, as_json: bool) -> None:
 
 
 def _runs(wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    from spectui.lab.reports.history import is_stale, run_to_json  # noqa: PLC0415
+    from spectui.lab.reports.history import is_stale, kept_runs, run_to_json  # noqa: PLC0415
     from spectui.store.records import RunFilter  # noqa: PLC0415
 
     since = None if wanted["since"] is None else time.time() - wanted["since"]
     store = _store()
-    runs, builds = store.runs(RunFilter(**{**wanted, "since": since})), store.builds()
+    runs, builds = kept_runs(store, RunFilter(**{**wanted, "since": since})), store.builds()
     return [run_to_json(run, stale=is_stale(run, builds)) for run in runs]
 
 

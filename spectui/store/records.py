@@ -128,6 +128,8 @@ class Run:
     failure: str | None = None
     """What ended it early; untrusted text."""
     summary: RunSummary = field(default_factory=RunSummary)
+    sweep: int | None = None
+    """Number of the sweep that a cell of comes from this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +160,8 @@ class SweepCell:
     result: dict[str, Any]
     """JSON values."""
     done_at: Seconds
+    run: int | None = None
+    """Number of the run that it comes from; None where that is not kept, or was not linked yet when it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,14 @@ STEPS: Final[tuple[Step, ...]] = (
         # Until then a failure had the key of what yields something when it is tried again.
         """UPDATE cell SET key = key || ' failed' WHERE instr(result, '"failure": "')""",
     ),
+    (
+        # Until then nothing said which run a cell comes from.
+        "ALTER TABLE cell ADD COLUMN run INTEGER REFERENCES run (id) ON DELETE SET NULL",
+        "CREATE INDEX cell_run ON cell (run)",
+    ),
 )
 """Statements that lead from one version of the schema to the next; the first make version 1 of an empty file."""
+_RUN: Final = "SELECT *, (SELECT sweep FROM cell WHERE cell.run = run.id) AS sweep FROM run"
 _KEPT: Final = (Run, RunConditions, RunSummary, Sweep, SweepCell, SweepOwner)
 _MAY_GO_ON: Final = 86_400.0
 """Seconds after its beginning in which what has not ended counts as going on, and not as left by a crash."""
@@ -136,7 +142,7 @@ class ResultStore:
 
     def run(self, run: int) -> Run:
         """One run by its number."""
-        rows = self._database.rows("SELECT * FROM run WHERE id = ?", (run,))
+        rows = self._database.rows(f"{_RUN} WHERE id = ?", (run,))
         if not rows:
             raise StoreError(f"no run has the number {run}; spectui history lists them")
         return self._run_of(rows[0])
@@ -156,7 +162,7 @@ class ResultStore:
         given = {sql: value for sql, value in conditions.items() if value is not None}
         where = " AND ".join(given) or "TRUE"
         rows = self._database.rows(
-            f"SELECT * FROM run WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?",  # noqa: S608  from above
+            f"{_RUN} WHERE {where} ORDER BY started_at DESC, id DESC LIMIT ?",
             (*given.values(), -1 if wanted.limit is None else wanted.limit),
         )
         return tuple(self._run_of(row) for row in rows)
@@ -190,14 +196,19 @@ class ResultStore:
             self._require(changed, "sweep", sweep)
         return None
 
-    def put_cell(self, sweep: int, key: str, result: Mapping[str, Any], *, at: float) -> bool:
-        """Keep a finished cell; False, with the first result kept, where the sweep has that cell already."""
+    def put_cell(
+        self, sweep: int, key: str, result: Mapping[str, Any], *, at: float, run: int | None = None
+    ) -> bool:
+        """Keep a finished cell; False, with the first result kept, where the sweep has that cell already.
+
+        run: number of the run that it comes from; one that was pruned meanwhile is none.
+        """
         with self._database.transaction() as db:
             self._require(db.execute("UPDATE sweep SET state = state WHERE id = ?", (sweep,)), "sweep", sweep)
             made = db.execute(
-                "INSERT INTO cell (sweep, key, done_at, result) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (sweep, key) DO NOTHING",
-                (sweep, key, at, _canonical(result)),
+                "INSERT INTO cell (sweep, key, done_at, result, run)"
+                " VALUES (?, ?, ?, ?, (SELECT id FROM run WHERE id = ?)) ON CONFLICT (sweep, key) DO NOTHING",
+                (sweep, key, at, _canonical(result), run),
             )
             return made.rowcount == 1
 
@@ -261,7 +272,7 @@ class ResultStore:
         return gone[0], gone[1]
 
     def _run_of(self, row: sqlite3.Row) -> Run:
-        names = ("id", "source", "started_at", "ended_at", "failure")
+        names = ("id", "source", "started_at", "ended_at", "failure", "sweep")
         run: Run = self._value(Run, row, names, ("conditions", "summary"))
         return run
 
@@ -283,7 +294,7 @@ class ResultStore:
 
     def _sweep_of(self, row: sqlite3.Row) -> Sweep:
         cells = self._database.rows("SELECT * FROM cell WHERE sweep = ? ORDER BY id", (row["id"],))
-        found = [self._value(SweepCell, cell, ("key", "done_at"), ("result",)) for cell in cells]
+        found = [self._value(SweepCell, cell, ("key", "done_at", "run"), ("result",)) for cell in cells]
         names = ("id", "state", "started_at", "ended_at")
         sweep: Sweep = self._value(Sweep, row, names, ("plan",), cells=found)
         return sweep

@@ -200,9 +200,31 @@ def test_a_sweep_of_the_second_schema_is_free_and_what_failed_in_it_can_be_tried
     assert asked(copy, "SELECT key FROM cell") == [("a requests=8",), ("b requests=8",)]
 
 
+def test_cells_of_the_third_schema_come_from_no_known_run(file: Path) -> None:
+    conditions = TypeAdapter(RunConditions).dump_json(RunConditions(profile=TuningProfile())).decode()
+    old = ResultStore(file, steps=STEPS[:3])
+    sweep = old.begin_sweep({"k": 4}, at=1.0)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(
+            "INSERT INTO run (started_at, workload, mode, conditions, summary, source)"
+            " VALUES (2, 'code', 'off', ?, '{}', 'sweep')",
+            (conditions,),
+        )
+        db.execute("INSERT INTO cell (sweep, key, done_at, result) VALUES (?, 'a', 3, '{}')", (sweep,))
+        db.commit()
+    store = ResultStore(file)
+    assert [cell.run for cell in store.sweep(sweep).cells] == [None]
+    assert [(run.source, run.sweep) for run in store.runs()] == [("sweep", None)]
+    assert store.put_cell(sweep, "b", {}, at=4.0, run=1)
+    assert [(cell.key, cell.run) for cell in store.sweep(sweep).cells] == [("a", None), ("b", 1)]
+    assert [run.sweep for run in store.runs()] == [sweep]
+    copy = file.with_name("results.sqlite3.schema3")
+    assert asked(copy, "SELECT key FROM cell") == [("a",)]
+
+
 def test_the_released_schema_is_not_edited() -> None:
     """A file of version 1 exists on users' disks: another layout is another step."""
-    assert NOW == 3
+    assert NOW == 4
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in STEPS[0]:
             db.execute(statement)

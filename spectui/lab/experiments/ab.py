@@ -208,8 +208,8 @@ class AbRun:
     async def _compare(self, workload: Workload, planned: int, until: float | None, result: AbResult) -> None:
         name, traffic = workload.name, self._a.profile.traffic
         start = max(first_prompt(arm.profile) for arm in (self._a, self._b))
-        order = PromptSequence(workload, seed=self._a.profile.sampling.seed, depth=traffic.depth, start=start)
-        warmup = [next(order) for _ in range(traffic.warmup)]
+        sequence = PromptSequence.under(self._a.profile, workload, start=start)
+        warmup = [next(sequence) for _ in range(traffic.warmup)]
         pairs = result.pairs.setdefault(name, [])
         width = max(_BLOCK if self._together else _BLOCK_WITH_START, traffic.concurrency)
         planned = result.planned[name] = self._enough(name, planned, width)
@@ -221,7 +221,7 @@ class AbRun:
                     await arm.warm_up(workload, warmup)
             while name not in result.ended:
                 began = self._clock()
-                prompts = [next(order) for _ in range(min(width, planned - sent))]
+                prompts = [next(sequence) for _ in range(min(width, planned - sent))]
                 a, b = await self._block(workload, block, warmup, prompts)
                 result.take(name, block, a, b)
                 sent, block = sent + len(prompts), block + 1

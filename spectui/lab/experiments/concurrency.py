@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING
 
 from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.estimates import BetView
-from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import OFF, TuningProfile
 from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
 from spectui.lab.measuring.attached_settings import first_prompt, known_settings
-from spectui.lab.measuring.baseline import require_no_speculation
+from spectui.lab.measuring.baseline import BaselineMeasurer
 from spectui.lab.measuring.measured_run import MeasuredRun
-from spectui.lab.measuring.probe import DEFAULT_TOKENS, MOST_TOKENS, ProbeResult, probe_if_possible
+from spectui.lab.measuring.probe import DEFAULT_TOKENS, MOST_TOKENS
 from spectui.lab.measuring.recorder import Recorder
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.servers.open import open_server
 from spectui.lab.servers.server import Server
-from spectui.lab.workloads.workloads import PromptSequence, Workload, load_workload
+from spectui.lab.workloads.workloads import PromptSequence, load_workload
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,7 +101,7 @@ class ConcurrencySweep:
             )
         workload = load_workload(profile.traffic)
         profile = with_slots(profile, levels[-1])
-        plain = profile.without_speculation()
+        without = profile.without_speculation()
         if not profile.attached:
             # What keeps the second server from starting is said before the first one takes its time.
             await self._launcher.plan(profile)
@@ -112,38 +111,47 @@ class ConcurrencySweep:
                 raise UsageError(
                     "a server that spectui did not start needs a second one without speculation: --baseline URL"
                 )
-            plain = plain.with_server(url=second)
-        speeds: dict[int, SpeedEstimate] = {}
+            without = without.with_server(url=second)
+        baselines: dict[int, Baseline] = {}
         bets: dict[int, BetView] = {}
         build: str | None = None
         failure: SpectuiError | None = None
         try:
-            async with self._open(plain, key_of=profile) as server:
+            async with self._open(without, key_of=profile) as server:
                 _require_slots(server, levels[-1])
-                require_no_speculation(server)
-                prompts = _prompts(profile, workload)
+                measurer = BaselineMeasurer(
+                    server=server,
+                    tokens=_points(profile, levels),
+                    note=self._progress,
+                    on_problem=self._progress,
+                )
+                await measurer.probe()
+                prompts = PromptSequence.under(profile, workload, start=first_prompt(profile))
                 for n in levels:
-                    run = await self._sent(server, _at(plain, n), prompts, requests)
-                    speeds[n] = _speed_of(run, workload)
-                probed = await self._probe(server, profile, levels)
+                    run = await self._sent(server, _at(without, n), prompts, requests)
+                    baselines[n] = await measurer.finish(_at(without, n), workload, run.segment, ())
             async with self._open(profile, key_of=profile) as server:
                 _require_slots(server, levels[-1])
                 build = server.build
                 known, fixed_length = await known_settings(server, workload, self._progress)
-                prompts = _prompts(profile, workload)
+                prompts = PromptSequence.under(profile, workload, start=first_prompt(profile))
                 for n in levels:
-                    baseline = Baseline(speeds[n], "measured", probed.v, probed.error)
                     run = await self._sent(
-                        server, _at(known, n), prompts, requests, plain=baseline, fixed_length=fixed_length
+                        server,
+                        _at(known, n),
+                        prompts,
+                        requests,
+                        baseline=baselines[n],
+                        fixed_length=fixed_length,
                     )
                     bets[n] = run.bet()
         except (ServerError, LaunchError) as error:
-            if not speeds:
+            if not baselines:
                 raise
             failure = error
         rows = tuple(
-            Level(at_once=n, bet=bets.get(n, BetView(baseline=speed.aggregate)))
-            for n, speed in speeds.items()
+            Level(at_once=n, bet=bets.get(n, BetView(baseline=baseline.speed.aggregate)))
+            for n, baseline in baselines.items()
         )
         return Levels(workload=workload.name, build=build, rows=rows, failure=failure)
 
@@ -154,28 +162,22 @@ class ConcurrencySweep:
         prompts: PromptSequence,
         requests: int,
         *,
-        plain: Baseline | None = None,
+        baseline: Baseline | None = None,
         fixed_length: bool | None = None,
     ) -> MeasuredRun:
-        """One level. plain: what the bet is measured against; None for the plain side itself."""
-        at_once, what = profile.traffic.concurrency, "speculating" if plain else "plain"
+        """One level. baseline: what the bet is measured against; None for the plain side itself."""
+        at_once, what = profile.traffic.concurrency, "speculating" if baseline else "plain"
         # That all of them begin at once weighs less from two requests per stream on.
         total = max(requests, 2 * at_once)
         run = MeasuredRun(
             server,
             profile,
-            plain=plain,
+            plain=baseline,
             fixed_length=fixed_length,
             on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
         )
         await run.send(prompts, requests=total, recorder=self._recorder, source="concurrency")
         return run
-
-    async def _probe(self, server: Server, profile: TuningProfile, levels: Sequence[int]) -> ProbeResult:
-        rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1
-        points = {*DEFAULT_TOKENS, *levels, *(min(MOST_TOKENS, n * rows) for n in levels)}
-        self._progress("probing what verification costs")
-        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
 
     @asynccontextmanager
     async def _open(self, profile: TuningProfile, *, key_of: TuningProfile) -> AsyncIterator[Server]:
@@ -218,17 +220,10 @@ def _at(profile: TuningProfile, at_once: int) -> TuningProfile:
     return profile.with_traffic(concurrency=at_once, warmup=max(at_once, profile.traffic.warmup))
 
 
-def _prompts(profile: TuningProfile, workload: Workload) -> PromptSequence:
-    """The requests of one server process over all levels, the same in both: it answers none twice."""
-    start = first_prompt(profile)
-    return PromptSequence(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
-
-
-def _speed_of(run: MeasuredRun, workload: Workload) -> SpeedEstimate:
-    speed = run.segment.speed()
-    if speed is None:
-        raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-    return speed
+def _points(profile: TuningProfile, levels: Sequence[int]) -> set[int]:
+    """The n that V(n) is needed at."""
+    rows = (profile.speculation.draft_length + 1) if profile.speculation.fixed_length else 1
+    return {*DEFAULT_TOKENS, *levels, *(min(MOST_TOKENS, n * rows) for n in levels)}
 
 
 def _require_slots(server: Server, slots: int) -> None:

@@ -5,25 +5,24 @@ Uses the traffic, the segment and the verdict of the dashboard, so that both alw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import curve_of, predicted_lookup
 from spectui.core.bet.estimates import BetView
-from spectui.core.bet.segment import Segment
+from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.bet.speedup import best_point
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.verdict.verdict import Finding, Outcome
 from spectui.errors import ServerDied, ServerGone, SpectuiError, UsageError
-from spectui.lab.measuring import baseline
 from spectui.lab.measuring.attached_settings import first_prompt, known_settings
-from spectui.lab.measuring.measured_run import Collector, MeasuredRun
-from spectui.lab.measuring.ngram_replay import replays_of, rows_of, sizes_for
-from spectui.lab.measuring.probe import ProbeResult, probe, probe_if_possible, probe_points
+from spectui.lab.measuring.baseline import BaselineMeasurer
+from spectui.lab.measuring.measured_run import MeasuredRun
+from spectui.lab.measuring.ngram_replay import sizes_for
+from spectui.lab.measuring.probe import ProbeResult, probe, probe_points
 from spectui.lab.measuring.recorder import Recorder
-from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.measuring.verdicts import verdict_of
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.servers.open import Progress, open_server
@@ -54,38 +53,17 @@ class Measurement:
     failure: SpectuiError | None = None
 
     def judge(
-        self, workload: str, segment: Segment, server: Server | None, *, plain: Baseline | None = None
+        self, workload: str, segment: Segment, server: Server | None, *, baseline: Baseline | None = None
     ) -> None:
-        """Add the findings on what a workload yielded. plain: its baseline, for what that predicts."""
+        """Add the findings on what a workload yielded. baseline: for what that predicts."""
         bet = self.bets[workload]
         v = {n: cost.value for n, cost in bet.costs.v.items()}
         best = best_point(curve_of(segment, bet, v, Random(1)))  # noqa: S311  reproducible, no secret
-        lookup = predicted_lookup(bet, segment.profile, plain) if plain else None
+        lookup = predicted_lookup(bet, segment.profile, baseline) if baseline else None
         verdict = verdict_of(bet, segment.profile, server, best=best, lookup=lookup)
         self.outcomes[workload] = verdict.outcome
         for finding in verdict.findings:
             self.findings.append(replace(finding, evidence={**finding.evidence, "workload": workload}))
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One workload's traffic on one server process."""
-
-    profile: TuningProfile
-    workload: Workload
-    requests: int
-    start: int
-    """Number of the first prompt."""
-    plain: Baseline | None = None
-    fixed_length: bool | None = None
-
-    @property
-    def prompts(self) -> PromptSequence:
-        """Its requests, from the first one on."""
-        profile = self.profile
-        return PromptSequence(
-            self.workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=self.start
-        )
 
 
 class Measurer:
@@ -116,20 +94,32 @@ class Measurer:
         }
         result = Measurement()
         try:
-            plain = await self._baselines(profile, workloads, order)
+            baselines = await self._baselines(profile, workloads, order)
         except ServerDied as error:
             return ended_by(error, result, profile, None)
         server = await self._open(profile)
         result.build = server.build
         result.argv = server.plan.argv if isinstance(server, LaunchedServer) else ()
         try:
-            known, fixed_length = await known_settings(server, next(iter(workloads.values())), self._progress)
+            first = next(iter(workloads.values()))
+            known, fixed_length = await known_settings(server, first, self._progress)
             for name, workload in workloads.items():
-                current = known.with_traffic(workload=name)
-                job = _Job(
-                    current, workload, order.requests, first_prompt(profile), plain.get(name), fixed_length
+                server.profile = known.with_traffic(workload=name)
+                run = MeasuredRun(
+                    server,
+                    server.profile,
+                    plain=baselines.get(name),
+                    fixed_length=fixed_length,
+                    on_request=self._counting(f"{name}:", order.requests),
                 )
-                await self._workload(server, job, result)
+                prompts = PromptSequence.under(known, workload, start=first_prompt(profile))
+                try:
+                    await run.send(
+                        prompts, requests=order.requests, recorder=self._recorder, source="measure"
+                    )
+                finally:
+                    result.bets[name] = run.bet()
+                result.judge(name, run.segment, server, baseline=baselines.get(name))
         except SpectuiError as error:
             ended_by(await server.explain(error), result, profile, server)
         finally:
@@ -147,22 +137,6 @@ class Measurer:
             return await probe(server.client, tokens)
         finally:
             await server.stop()
-
-    async def _workload(self, server: Server, job: _Job, result: Measurement) -> None:
-        name = job.workload.name
-        run = MeasuredRun(
-            server,
-            job.profile,
-            plain=job.plain,
-            fixed_length=job.fixed_length,
-            on_request=lambda n: self._progress(f"{name}: {n} of {job.requests} requests"),
-        )
-        server.profile = job.profile
-        try:
-            await run.send(job.prompts, requests=job.requests, recorder=self._recorder, source="measure")
-        finally:
-            result.bets[name] = run.bet()
-        result.judge(name, run.segment, server, plain=job.plain)
 
     async def _open(self, profile: TuningProfile, *, key_of: TuningProfile | None = None) -> Server:
         return await open_server(
@@ -184,20 +158,33 @@ class Measurer:
             raise UsageError(
                 "spectui will not restart a server that it did not start: give --baseline a number or an address"
             )
-        plain = one.without_speculation()
+        profile = one.without_speculation()
         if stated.url is not None:
-            plain = plain.with_server(url=stated.url)
-        server = await self._open(plain, key_of=one)
+            profile = profile.with_server(url=stated.url)
+        server = await self._open(profile, key_of=one)
         try:
-            baseline.require_no_speculation(server)
-            probed = await self._probe(server, plain)
+            measurer = BaselineMeasurer(
+                server=server,
+                tokens=probe_points(profile),
+                sizes=sizes_for(server, profile.traffic),
+                plan=server.plan if isinstance(server, LaunchedServer) else None,
+                store=self._store,
+                note=self._progress,
+                on_problem=self._progress,
+            )
+            await measurer.probe()
             # Streams that idle most of the time are no speed of so many at once.
-            requests = max(order.requests, 2 * plain.traffic.concurrency)
-            jobs = {
-                name: _Job(plain.with_traffic(workload=name), workload, requests, first_prompt(one))
+            requests = max(order.requests, 2 * profile.traffic.concurrency)
+            return {
+                name: await measurer.measure(
+                    profile.with_traffic(workload=name),
+                    workload,
+                    self._counting(f"{name}: baseline,", requests),
+                    requests=requests,
+                    start=first_prompt(one),
+                )
                 for name, workload in workloads.items()
             }
-            return {name: await self._plain(server, job, probed) for name, job in jobs.items()}
         except ServerGone as error:
             cause = await server.explain(error)
             if isinstance(cause, ServerDied):
@@ -206,35 +193,11 @@ class Measurer:
         finally:
             await server.stop()
 
-    async def _plain(self, server: Server, job: _Job, probed: ProbeResult) -> Baseline:
-        profile, workload = job.profile, job.workload
-        answers: list[RequestResult] = []
-        collector = Collector(
-            profile,
-            on_answer=answers.append,
-            on_request=lambda n: self._progress(f"{workload.name}: baseline, {n} of {job.requests} requests"),
-        )
-        await collector.send(server, job.prompts, requests=job.requests)
-        speed = collector.segment.speed()
-        if speed is None:
-            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-        source = "measured" if server.owned else "second server"
-        sizes = sizes_for(server, profile.traffic)
-        replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
-        found = Baseline(speed, source, probed.v, probed.error, replayed)
-        if isinstance(server, LaunchedServer):
-            plan = await self._launcher.plan(profile)
-            try:
-                baseline.remember(self._store, baseline.key_for(plan, workload), found, collector.segment)
-            except SpectuiError as error:
-                self._progress(str(error))
-        return found
+    def _counting(self, what: str, requests: int) -> Callable[..., None]:
+        def say(done: int, _speed: SpeedEstimate | None = None) -> None:
+            self._progress(f"{what} {done} of {requests} requests")
 
-    async def _probe(self, server: Server, profile: TuningProfile) -> ProbeResult:
-        """V(n), once per server: it does not depend on the prompts."""
-        self._progress("probing what verification costs")
-        points = {*probe_points(profile), *rows_of(sizes_for(server, profile.traffic))}
-        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
+        return say
 
 
 def ended_by(

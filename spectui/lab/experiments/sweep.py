@@ -8,35 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from statistics import fmean
 
-from spectui.core.bet.baseline import Baseline, pooled
-from spectui.core.bet.curves import curve_of
 from spectui.core.bet.estimates import Estimate
-from spectui.core.bet.ngram_replay import Replay
-from spectui.core.bet.segment import Segment, SpeedEstimate
-from spectui.core.profile import NGRAM_SIMPLE
-from spectui.core.sweep.grid import PLAIN, WARMUP, Cell, Pace, name_of
-from spectui.core.sweep.planner import ServerStart, Task, next_start
+from spectui.core.sweep.grid import PLAIN, Cell, Pace, name_of
+from spectui.core.sweep.planner import ServerStart, next_start
 from spectui.core.text import counted, one_line
-from spectui.errors import ServerError, SpectuiError, UsageError
+from spectui.errors import SpectuiError
+from spectui.lab.experiments.sweep_cell import cells_on
 from spectui.lab.experiments.sweep_keeper import SweepKeeper
-from spectui.lab.experiments.sweep_order import first_prompt, require_sweepable
+from spectui.lab.experiments.sweep_order import require_sweepable
 from spectui.lab.experiments.sweep_record import Found, Measured, SweepOrder, going_on
-from spectui.lab.measuring import baseline
-from spectui.lab.measuring.measured_run import MeasuredRun
-from spectui.lab.measuring.ngram_replay import replays_of, rows_of, sizes_for
-from spectui.lab.measuring.probe import ProbeResult, probe_if_possible, probe_points
 from spectui.lab.measuring.recorder import Recorder
-from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.servers.server import LaunchedServer
-from spectui.lab.workloads.workloads import PromptSequence, load_workload
-from spectui.store.baselines import BaselineKey, BaselineStore
+from spectui.store.baselines import BaselineStore
 from spectui.store.records import SweepState
 from spectui.store.results import ResultStore
 
@@ -179,7 +168,7 @@ class Sweeper:
     async def _serve(self, start: ServerStart) -> None:
         """One server start with its cells; a setting whose server fails is noted and left."""
         plan = await self._launcher.plan(start.setting.applied_to(self._order.profile))
-        server = LaunchedServer(plan)
+        server, runner = LaunchedServer(plan), None
         self._progress(f"starting {plan.command}")
         self._meter.begin()
         left = list(start.tasks)
@@ -187,134 +176,31 @@ class Sweeper:
         try:
             await server.start()
             self._starts.append(self._clock() - begun)
-            if start.setting != PLAIN and server.speculating is False:
-                reason = next((f.text for f in server.failures), "the server does not speculate")
-                raise ServerError(reason)
-            probed = await self._probe(server) if start.setting == PLAIN else ProbeResult()
+            runner = await cells_on(
+                server, self._found, recorder=self._recorder, store=self._baselines, say=self._progress
+            )
             while left:
                 await self._watcher.turn(self, left[0].cell)
-                await self._cell(server, left[0], probed)
-                left.pop(0)
+                measured = await runner.run(left[0])
+                await self._store(left.pop(0).cell, measured, run=runner.number)
         except SpectuiError as error:
             if start.setting == PLAIN:
                 raise await server.explain(error) from error
-            text = str(await server.explain(error))
+            text, run = str(await server.explain(error)), runner.number if runner else None
             for task in left:
-                await self._take(task.cell, Measured(requests=task.requests, failure=text))
+                await self._store(task.cell, Measured(requests=task.requests, failure=text), run=run)
+                run = None
         finally:
             try:
                 await server.stop()
             finally:
                 self._meter.end()
 
-    async def _cell(self, server: LaunchedServer, task: Task, probed: ProbeResult) -> None:
-        condition = task.cell.condition
-        slots = server.plan.profile.traffic.concurrency
-        profile = server.plan.profile.with_sampling(temperature=condition.temperature)
-        profile = profile.with_traffic(workload=condition.workload, warmup=max(WARMUP, slots))
-        workload = load_workload(profile.traffic)
-        start = first_prompt(self._order, condition, profile.traffic)
-        prompts = PromptSequence(
-            workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start
-        )
-        # Slots that wait for company say nothing about a full house.
-        known = self._found.plain(condition) if task.cell.setting == PLAIN else None
-        requests = max(task.requests - (known.requests if known else 0), 2 * slots if slots > 1 else 1)
-        answers: list[RequestResult] = []
-        run = MeasuredRun(
-            server,
-            profile,
-            plain=self._against(task.cell),
-            on_request=lambda _count: None,
-            on_answer=answers.append if task.cell.setting == PLAIN else None,
-        )
-        await run.send(prompts, requests=requests, recorder=self._recorder, source="sweep")
-        speed = run.segment.speed()
-        if speed is None and task.cell.setting == PLAIN:
-            raise UsageError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-        if speed is None:
-            measured = Measured(requests=requests, failure="no answer was long enough to measure a speed on")
-        elif task.cell.setting == PLAIN:
-            waited = run.segment.bet().time_to_first_token_ms
-            measured = _plain(task, speed, known, probed, first_token_ms=waited)
-            # Every setting is measured on the prompts of the first baseline.
-            replayed = known.replayed if known else await self._replayed(server, answers, probed)
-            measured = replace(measured, replayed=replayed)
-            key = baseline.key_for(replace(server.plan, profile=profile), workload)
-            self._remember(key, measured, run.segment)
-        else:
-            measured = replace(self._read(run, task.cell), requests=requests)
-        await self._take(task.cell, measured)
-
-    async def _replayed(
-        self, server: LaunchedServer, answers: Sequence[RequestResult], probed: ProbeResult
-    ) -> tuple[Replay, ...]:
-        """What lookups make of the baseline's answers."""
-        sizes = self._sizes(server)
-        return await replays_of(server.client, answers, sizes, probed.v, on_problem=self._progress)
-
-    def _against(self, cell: Cell) -> Baseline | None:
-        """What a cell is measured against: what is known of its baseline by now; None for the baseline itself."""
-        plain = self._found.plain(cell.condition) if cell.setting != PLAIN else None
-        if plain is None or plain.speed is None:
-            return None
-        # A run is kept with the baseline of its time, and the report counts both.
-        source = "the sweep's first baseline" if plain.drift is None else "both baselines of the sweep"
-        return Baseline(plain.speed, source, plain.v, plain.v_error)
-
-    def _read(self, run: MeasuredRun, cell: Cell) -> Measured:
-        """What a cell yielded, with what it predicts for other lengths."""
-        plain, bet, segment = self._found.plain(cell.condition), run.bet(), run.segment
-        v = plain.v if plain else {}
-        rng = Random(1)  # noqa: S311  reproducible, no secret
-        curve = curve_of(segment, bet, v, rng, self._order.grid.ks)
-        return Measured(
-            requests=segment.requests,
-            speed=segment.speed(),
-            first_token_ms=bet.time_to_first_token_ms,
-            baseline=bet.baseline.value if bet.baseline else None,
-            tokens_per_pass=bet.tokens_per_pass.value if bet.tokens_per_pass else None,
-            drafted_per_pass=bet.drafted_per_pass,
-            acceptance_ratio=bet.acceptance_ratio,
-            speedup_predicted=bet.speedup_predicted,
-            predicted={p.draft_length: Estimate(value=p.speedup, low=p.low, high=p.high) for p in curve},
-        )
-
-    def _remember(self, key: BaselineKey, measured: Measured, segment: Segment) -> None:
-        if measured.speed is None:
-            return
-        plain = Baseline(measured.speed, "measured", measured.v, measured.v_error, measured.replayed)
-        try:
-            baseline.remember(self._baselines, key, plain, segment)
-        except SpectuiError as error:
-            self._progress(str(error))
-
-    def _sizes(self, server: LaunchedServer) -> tuple[tuple[int, int], ...]:
-        """Lookups and lengths of the grid that can be replayed."""
-        wanted = [
-            (s.ngram_lookup, s.ngram_length)
-            for s in self._order.grid.settings
-            if s.mode == NGRAM_SIMPLE and s.ngram_lookup and s.ngram_length
-        ]
-        return sizes_for(server, server.plan.profile.traffic, wanted)
-
-    async def _probe(self, server: LaunchedServer) -> ProbeResult:
-        """V(n), once: it does not depend on the prompts. A resumed sweep may have it already."""
-        profile, grid = server.plan.profile, self._order.grid
-        longest = max(grid.ks) if grid.fixed else 1
-        usual = probe_points(profile.with_speculation(draft_length=longest))
-        points = {*usual, longest + 1, *rows_of(self._sizes(server))}
-        for known in self._found.cells.values():
-            if known.replayed or (known.v and max(known.v) >= max(points)):
-                return ProbeResult(v=dict(known.v), error=dict(known.v_error))
-        self._progress("probing what verification costs")
-        return await probe_if_possible(server.client, sorted(points), on_problem=self._progress)
-
-    async def _take(self, cell: Cell, measured: Measured) -> None:
-        """Keep a finished run at once, and say how far the sweep is."""
+    async def _store(self, cell: Cell, measured: Measured, *, run: int | None) -> None:
+        """Keep a finished run at once, and say how far the sweep is. run: its number in the results store."""
         measured = replace(measured, server_seconds=self._meter.take())
         self._found.take(cell, measured)
-        await self._keeper.put(cell, measured)
+        await self._keeper.put(cell, measured, run=run)
         where = name_of(cell.condition, self._order.grid)
         self._progress(
             f"{where}, {cell.setting.label}: {_said(measured, self._found.speedup(cell))}; {self._left()}"
@@ -341,29 +227,6 @@ class Sweeper:
             start=fmean(self._starts) if self._starts else known.start,
             first_token=fmean(waits) if waits else known.first_token,
         )
-
-
-def _plain(
-    task: Task,
-    speed: SpeedEstimate,
-    known: Measured | None,
-    probed: ProbeResult,
-    *,
-    first_token_ms: float | None,
-) -> Measured:
-    """A baseline, with what was measured of it before."""
-    drift = None
-    if known is not None and known.speed is not None:
-        drift = speed.aggregate.value / known.speed.aggregate.value
-        speed = pooled(known.speed, speed)
-    return Measured(
-        requests=task.requests,
-        drift=drift,
-        speed=speed,
-        first_token_ms=first_token_ms,
-        v=probed.v,
-        v_error=probed.error,
-    )
 
 
 def _said(measured: Measured, ratio: Estimate | None) -> str:

@@ -33,7 +33,8 @@ class SweepKeeper:
         self._clock = clock
         self._plan = plan_of(found.order)
         self._begun = 0.0
-        self._waiting: list[tuple[str, dict[str, Any], float]] = []
+        self._waiting: list[dict[str, Any]] = []
+        """Arguments of `ResultStore.put_cell`, the sweep's number aside."""
         self._busy = ""
         self._writing: asyncio.Task[None] | None = None
         self.usable = True
@@ -66,16 +67,17 @@ class SweepKeeper:
         self._found.number = kept.number if self.usable else None
         return True
 
-    async def put(self, cell: Cell, measured: Measured) -> None:
-        """Keep a finished run."""
+    async def put(self, cell: Cell, measured: Measured, *, run: int | None) -> None:
+        """Keep what a cell yielded. run: number of the kept run that it comes from."""
         at = self._clock()
-        self._waiting.append((stored_key(cell, measured, at=at), stored(measured), at))
+        key = stored_key(cell, measured, at=at)
+        self._waiting.append({"key": key, "result": stored(measured), "at": at, "run": run})
         await self._settled()
 
     async def end(self, state: SweepState, rest: Measured) -> None:
         """Keep how it ended. rest: the server seconds that belong to no cell."""
         at = self._clock()
-        self._waiting.append((f"{REST} {at:.3f} requests=0", stored(rest), at))
+        self._waiting.append({"key": f"{REST} {at:.3f} requests=0", "result": stored(rest), "at": at})
         await self._settled()
         number = self._found.number
         if self._busy:
@@ -124,8 +126,7 @@ class SweepKeeper:
                     self._results.begin_sweep, self._plan, at=self._begun
                 )
             while self._waiting:
-                key, result, at = self._waiting[0]
-                await asyncio.to_thread(self._results.put_cell, self._found.number, key, result, at=at)
+                await asyncio.to_thread(self._results.put_cell, self._found.number, **self._waiting[0])
                 del self._waiting[0]
         except StoreError as error:
             self._failed(error)

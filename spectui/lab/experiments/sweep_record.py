@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from spectui.core.bet.ngram_replay import Replay
@@ -29,7 +30,7 @@ from spectui.core.sweep.recommendation import (
 )
 from spectui.errors import StoreError
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Sweep
+from spectui.store.records import RunSummary, Sweep
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -114,6 +115,8 @@ class Found:
     failed: dict[Cell, Measured] = field(default_factory=dict)
     """The longest run of each cell that failed, unless one as long yielded something since."""
     server_seconds: float = 0.0
+    runs: dict[int, tuple[Cell, Measured]] = field(default_factory=dict)
+    """What kept runs yielded, by their numbers in the results store: of a kept sweep."""
     unkept: str = ""
     """What is not kept and why, as long as something cannot be."""
 
@@ -158,11 +161,14 @@ class Found:
 
         Its interval counts what the two server starts bring along, which neither run shows.
         """
-        measured, plain = self.cells.get(cell), self.plain(cell.condition)
-        if measured is None or plain is None or cell.setting == PLAIN:
+        measured = self.cells.get(cell)
+        return None if measured is None else self._speedup(cell, measured)
+
+    def _speedup(self, cell: Cell, measured: Measured) -> Estimate | None:
+        baseline = self.against(cell.condition)
+        if baseline is None or measured.speed is None or cell.setting == PLAIN:
             return None
-        one, other = measured.speed, plain.speed
-        return speedup_over(one, other, between=TWO_STARTS_ERROR) if one and other else None
+        return speedup_over(measured.speed, baseline.speed, between=TWO_STARTS_ERROR)
 
     def speedup_predicted(self, cell: Cell) -> float | None:
         """A measured cell's speedup by its own costs."""
@@ -171,10 +177,28 @@ class Found:
             return None
         return measured.speedup_predicted * self._rebased(cell, measured)
 
+    def by_now(self, run: int, summary: RunSummary) -> RunSummary:
+        """A kept run's summary with speedups over all that is known of its baseline by now, as `speedup` has them.
+
+        What a pass costs stays in plain steps of the baseline that the run was measured against.
+        """
+        cell, measured = self.runs[run]
+        speedup, baseline = self._speedup(cell, measured), self.against(cell.condition)
+        if speedup is None or baseline is None:
+            return summary
+        predicted = measured.speedup_predicted
+        return replace(
+            summary,
+            baseline=baseline.speed.aggregate,
+            baseline_source=baseline.source,
+            speedup_actual=speedup,
+            speedup_predicted=None if predicted is None else predicted * self._rebased(cell, measured),
+        )
+
     def _drafts_less(self, cell: Cell) -> bool:
         """Whether the server drafts less than the text alone allows: its answers then tell nothing of lookups."""
-        measured, plain = self.cells[cell], self.plain(cell.condition)
-        replay = None if plain is None else replay_of(cell.setting, plain.replayed)
+        measured, baseline = self.cells[cell], self.baseline(cell.condition)
+        replay = None if baseline is None else replay_of(cell.setting, baseline.replayed)
         few = replay is None or replay.rows < _ENOUGH_ROWS or cell.condition.temperature > 0
         if replay is None or few or measured.drafted_per_pass is None:
             return False
@@ -186,14 +210,22 @@ class Found:
 
     def _rebased(self, cell: Cell, measured: Measured) -> float:
         """The baseline that a cell was measured against over what is known of it by now."""
-        plain = self.plain(cell.condition)
-        if measured.baseline is None or plain is None or plain.speed is None:
+        baseline = self.against(cell.condition)
+        if measured.baseline is None or baseline is None:
             return 1.0
-        return measured.baseline / plain.speed.aggregate.value
+        return measured.baseline / baseline.speed.aggregate.value
 
-    def plain(self, condition: Condition) -> Measured | None:
-        """The baseline of a condition."""
+    def baseline(self, condition: Condition) -> Measured | None:
+        """What was measured of a condition's baseline."""
         return self.cells.get(Cell(condition, PLAIN))
+
+    def against(self, condition: Condition) -> Baseline | None:
+        """What the cells of a condition are measured against: all that is known of its baseline by now."""
+        known = self.baseline(condition)
+        if known is None or known.speed is None:
+            return None
+        source = "the sweep's first baseline" if known.drift is None else "both baselines of the sweep"
+        return Baseline(known.speed, source, known.v, known.v_error, known.replayed)
 
     @property
     def failures(self) -> dict[str, str]:
@@ -228,6 +260,8 @@ def found_of(sweep: Sweep) -> Found:
             measured: Measured = _adapter(Measured).validate_python(kept.result)
             if name in cells:
                 found.take(cells[name], measured)
+                if kept.run is not None:
+                    found.runs[kept.run] = cells[name], measured
             else:
                 found.server_seconds += measured.server_seconds
     except ValueError as error:
@@ -290,8 +324,8 @@ def _recommended(
     found: Found, condition: Condition, known: CellResults, predictions: Predictions
 ) -> Recommendation | None:
     tried = any(cell.condition == condition and cell.setting != PLAIN for cell in found.cells)
-    plain = found.plain(condition)
-    if plain is None or not (tried or found.finished):
+    baseline = found.baseline(condition)
+    if baseline is None or not (tried or found.finished):
         return None
     runs = {
         cell.setting: (found.speedup(cell), measured.requests >= found.order.requests)
@@ -315,4 +349,4 @@ def _recommended(
     # Off is what all runs say together, and a prediction comes from whole ones.
     own = None if best.off else found.cells.get(Cell(condition, best.setting))
     requests = found.order.requests if own is None else own.requests
-    return replace(best, doubts=doubts_of(plain.drift, requests))
+    return replace(best, doubts=doubts_of(baseline.drift, requests))

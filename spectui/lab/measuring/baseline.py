@@ -1,21 +1,25 @@
-"""The plain speed that a bet is measured against: given, remembered, from a second server, or measured.
+"""The baseline of a bet: the speed without speculation, and what is measured along with it on the same server.
 
-Measured means a second life of the same server with speculation off, on the same prompts.
+All commands and the dashboard measure it in one way, `BaselineMeasurer`'s; that of a server of ours is remembered.
 """
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from spectui.core.bet.baseline import Baseline
+from spectui.core.bet.baseline import Baseline, pooled
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import TuningProfile
-from spectui.errors import PromptsError, UsageError
+from spectui.errors import SpectuiError, UsageError
 from spectui.lab.measuring.measured_run import Collector
+from spectui.lab.measuring.ngram_replay import Sizes, replays_of, rows_of
+from spectui.lab.measuring.probe import ProbeResult, probe_if_possible
 from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.launcher import LaunchPlan
 from spectui.lab.servers.server import Server
@@ -24,55 +28,136 @@ from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity, St
 
 LEAST: Final = 2
 MOST: Final = 6
-"""Requests per stream."""
+"""Requests per stream, where nobody chose a number."""
 ENOUGH_TOKENS: Final = 150
 ENOUGH_SECONDS: Final = 25.0
 """A busy machine narrows nothing; after this long the least number of requests must do."""
 NARROW: Final = 0.01
 """Relative standard error at which the measurement ends."""
+TOO_SHORT: Final = "no answer was long enough to measure a speed on"
 
 
-async def measure_baseline(
-    server: Server,
-    workload: Workload,
-    profile: TuningProfile,
-    *,
-    on_token: Callable[[int, float], None] | None = None,
-    on_begin: Callable[[float], None] | None = None,
-    on_progress: Callable[[int, SpeedEstimate | None], None] | None = None,
-    on_answer: Callable[[RequestResult], None] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> tuple[SpeedEstimate, Segment]:
-    """Plain speed of a server that does not speculate, on the workload's first prompts.
+@dataclass(slots=True, kw_only=True)
+class BaselineMeasurer:
+    """Measures baselines on one server that does not speculate: sends, probes, replays lookups, remembers.
 
-    Ends as soon as the error is narrow, after six requests per stream at the latest. Raises SpectuiError.
+    Raises UsageError for a server that speculates.
     """
-    plain = profile.without_speculation()
-    width, begun = plain.traffic.concurrency, clock()
 
-    def judge(requests: int) -> None:
+    server: Server
+    tokens: Collection[int]
+    """The n at which V(n) is probed, beside those of the lookups."""
+    sizes: Sizes = ()
+    """Lookups with lengths that are replayed on the answers."""
+    plan: LaunchPlan | None = None
+    """Of a server of ours: with it the baseline is remembered in `store`."""
+    store: BaselineStore | None = None
+    probed: ProbeResult | None = None
+    """V(n) where it is known already."""
+    note: Callable[[str], None] = lambda _what: None
+    """Told what is going on."""
+    on_problem: Callable[[str], None] = lambda _why: None
+    """Told in one line what went wrong beside a speed."""
+    on_probe: Callable[[int, int], None] = lambda _done, _all: None
+    """Told how many passes of a probe are done, and of how many."""
+    on_token: Callable[[int, float], None] | None = None
+    on_begin: Callable[[float], None] | None = None
+    check: Callable[[], None] = lambda: None
+    """Asked before anything is kept; raises where the speed is not the server's own."""
+    clock: Callable[[], float] = time.perf_counter
+
+    def __post_init__(self) -> None:
+        require_no_speculation(self.server)
+
+    async def probe(self) -> ProbeResult:
+        """V(n), once: it does not depend on prompts. Nothing where it cannot be probed: why is told."""
+        if self.probed is None:
+            self.note("probing what verification costs")
+            self.probed = await probe_if_possible(
+                self.server.client,
+                sorted({*self.tokens, *rows_of(self.sizes)}),
+                on_problem=self.on_problem,
+                on_progress=self.on_probe,
+            )
+        return self.probed
+
+    async def measure(
+        self,
+        profile: TuningProfile,
+        workload: Workload,
+        on_progress: Callable[[int, SpeedEstimate | None], None],
+        *,
+        requests: int | None = None,
+        start: int = 0,
+    ) -> Baseline:
+        """Send the workload's prompts, from number `start` on, and finish with what came back.
+
+        requests: how many count; None ends as soon as the error is narrow, after six per stream at the latest.
+        on_progress: told how many ended, and the speed until then. Raises SpectuiError.
+        """
+        width, begun = profile.traffic.concurrency, self.clock()
+        answers: list[RequestResult] = []
+
+        def judge(done: int) -> None:
+            speed = segment.speed()
+            on_progress(done, speed)
+            if requests is not None or speed is None or done < LEAST * width:
+                return
+            narrow = speed.relative_error is not None and speed.relative_error <= NARROW
+            settled = narrow and segment.bet().tokens >= ENOUGH_TOKENS
+            if settled or self.clock() - begun >= ENOUGH_SECONDS:
+                collector.enough()
+
+        collector = Collector(
+            profile,
+            on_token=self.on_token,
+            on_begin=self.on_begin,
+            on_request=judge,
+            on_answer=answers.append,
+        )
+        segment = collector.segment
+        prompts = PromptSequence.under(profile, workload, start=start)
+        await collector.send(self.server, prompts, requests=requests or MOST * width)
+        return await self.finish(profile, workload, segment, answers)
+
+    async def finish(
+        self,
+        profile: TuningProfile,
+        workload: Workload,
+        segment: Segment,
+        answers: Sequence[RequestResult],
+        *,
+        earlier: Baseline | None = None,
+    ) -> Baseline:
+        """The baseline of what was sent under this profile; with an earlier one of the same, both as one.
+
+        An earlier one keeps its replays, since every setting answers its prompts. Raises UsageError where no answer
+        was long enough, and what `check` raises.
+        """
         speed = segment.speed()
-        if on_progress is not None:
-            on_progress(requests, speed)
-        if speed is None or requests < LEAST * width:
-            return
-        narrow = speed.relative_error is not None and speed.relative_error <= NARROW
-        settled = narrow and segment.bet().tokens >= ENOUGH_TOKENS
-        if settled or clock() - begun >= ENOUGH_SECONDS:
-            collector.enough()
-
-    collector = Collector(plain, on_token=on_token, on_begin=on_begin, on_request=judge, on_answer=on_answer)
-    segment = collector.segment
-    order = PromptSequence(workload, seed=plain.sampling.seed, depth=plain.traffic.depth)
-    await collector.send(server, order, requests=MOST * width)
-    speed = segment.speed()
-    if speed is None:
-        raise PromptsError(f"workload {workload.name}: no answer was long enough to measure a speed on")
-    return speed, segment
+        if speed is None:
+            raise UsageError(f"workload {workload.name}: {TOO_SHORT}")
+        probed = await self.probe()
+        self.check()
+        if earlier is None:
+            replayed = await replays_of(
+                self.server.client, answers, self.sizes, probed.v, on_problem=self.on_problem
+            )
+        else:
+            speed, replayed = pooled(earlier.speed, speed), earlier.replayed
+        source = "measured" if self.server.owned else "second server"
+        found = Baseline(speed, source, probed.v, probed.error, replayed)
+        if self.plan is not None and self.store is not None:
+            key = key_for(replace(self.plan, profile=profile), workload)
+            try:
+                await asyncio.to_thread(remember, self.store, key, found, segment)
+            except SpectuiError as error:
+                self.on_problem(str(error))
+        return found
 
 
 def require_no_speculation(server: Server) -> None:
-    """Raises UsageError for a server that speculates: its speed is no plain one."""
+    """Raises UsageError for a server that speculates: its speed is no baseline."""
     if not server.speculating:
         return
     if server.owned:
@@ -83,7 +168,7 @@ def require_no_speculation(server: Server) -> None:
 
 
 def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:
-    """Everything that a plain speed depends on. `plan` is the plan without speculation."""
+    """Everything that a baseline depends on. `plan` is the plan without speculation."""
     profile = plan.profile
     traffic = profile.traffic
     passed_on = profile.server.inherit_llama_env
@@ -117,9 +202,9 @@ def remembered(store: BaselineStore, key: BaselineKey) -> Baseline | None:
     return Baseline(_estimate(known), "remembered", known.v, known.v_error, known.replayed)
 
 
-def remember(store: BaselineStore, key: BaselineKey, plain: Baseline, measured: Segment) -> None:
+def remember(store: BaselineStore, key: BaselineKey, baseline: Baseline, measured: Segment) -> None:
     """Keep what was measured for the next start. Raises SpectuiError when it cannot be written."""
-    speed = plain.speed
+    speed = baseline.speed
     one = speed.per_stream
     store.put(
         key,
@@ -131,9 +216,9 @@ def remember(store: BaselineStore, key: BaselineKey, plain: Baseline, measured: 
             requests=measured.requests,
             tokens=measured.bet().tokens,
             t1_ms=1000 / one.value,
-            v=dict(plain.v),
-            v_error=dict(plain.v_error),
-            replayed=plain.replayed,
+            v=dict(baseline.v),
+            v_error=dict(baseline.v_error),
+            replayed=baseline.replayed,
             measured_at=time.time(),
         ),
     )

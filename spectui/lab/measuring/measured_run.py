@@ -147,6 +147,11 @@ class MeasuredRun:
         )
         self.segment = self._collector.segment
 
+    @property
+    def number(self) -> int | None:
+        """In the results store; None where it is not kept."""
+        return None if self._record is None else self._record.number
+
     async def send(
         self, prompts: Iterator[Prompt], *, requests: int, recorder: Recorder, source: RunSource
     ) -> None:

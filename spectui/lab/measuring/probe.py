@@ -98,11 +98,11 @@ async def probe_if_possible(
     on_problem: Callable[[str], None],
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ProbeResult:
-    """As `probe`, where a plain speed is worth having without it: what went wrong is told, no point known."""
+    """As `probe`, where a baseline is worth having without it: what went wrong is told, no point known."""
     try:
         return await probe(client, tokens, on_progress=on_progress)
     except ServerError as error:
-        on_problem(str(error))
+        on_problem(f"verification could not be probed: {error}")
         return ProbeResult()
 
 

@@ -149,6 +149,11 @@ class RunRecord:
         self._refused = False
         self._writer: asyncio.Task[None] | None = None
 
+    @property
+    def number(self) -> int | None:
+        """In the results store; None as long as it is not kept."""
+        return self._run
+
     def update(self) -> None:
         """A request ended: keep what there is so far, soon."""
         self._due = True

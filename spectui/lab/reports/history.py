@@ -10,7 +10,8 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,10 +19,13 @@ from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import draft_length_of
 from spectui.core.profile import OFF, TuningProfile, fields_of_mode, is_ngram
 from spectui.core.text import one_line
+from spectui.errors import StoreError
+from spectui.lab.experiments.sweep_record import Found, found_of
 from spectui.lab.reports.run_json import costs_to_json
 from spectui.lab.reports.text import UNKNOWN, columns, number
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Run, RunConditions, RunSummary
+from spectui.store.records import Run, RunConditions, RunFilter, RunSummary
+from spectui.store.results import ResultStore
 
 _HIDDEN: Final = frozenset({"profile.schema_version", "profile.description"})
 """Settings that say nothing about a run."""
@@ -40,6 +44,33 @@ class RunComparison:
     """Speed of b over that of a."""
     cautions: tuple[str, ...] = ()
     """What else than the settings was another one: the build, or a file."""
+
+
+def kept_runs(store: ResultStore, wanted: RunFilter | None = None) -> tuple[Run, ...]:
+    """The runs that are wanted, the newest first, with the speedups that the report of a sweep has of its cells.
+
+    A run of a sweep that is not kept any more, or cannot be read, has its speedup over the baseline of its time.
+    Raises StoreError.
+    """
+    return _by_now(store, store.runs(wanted))
+
+
+def kept_run(store: ResultStore, number: int) -> Run:
+    """One run by its number, as in `kept_runs`. Raises StoreError."""
+    return _by_now(store, (store.run(number),))[0]
+
+
+def _by_now(store: ResultStore, runs: Sequence[Run]) -> tuple[Run, ...]:
+    sweeps: dict[int | None, Found] = {}
+    for sweep in {run.sweep for run in runs if run.sweep is not None}:
+        with suppress(StoreError):
+            sweeps[sweep] = found_of(store.sweep(sweep))
+    return tuple(
+        replace(run, summary=found.by_now(run.id, run.summary))
+        if (found := sweeps.get(run.sweep)) is not None and run.id in found.runs
+        else run
+        for run in runs
+    )
 
 
 def is_stale(run: Run, builds: Mapping[str, str]) -> bool | None:

@@ -154,15 +154,15 @@ def _cell(found: Found, cell: Cell, predictions: Predictions) -> dict[str, Any]:
 
 
 def _baseline(found: Found, condition: Condition) -> dict[str, Any]:
-    plain = found.plain(condition)
-    speed = plain.speed.aggregate if plain is not None and plain.speed is not None else None
+    baseline = found.baseline(condition)
+    speed = baseline.speed.aggregate if baseline is not None and baseline.speed is not None else None
     return {
         "workload": condition.workload,
         "temperature": condition.temperature,
         "tokens_per_second": speed.value if speed else None,
         "low": speed.low if speed else None,
         "high": speed.high if speed else None,
-        "drift": plain.drift if plain else None,
+        "drift": baseline.drift if baseline else None,
     }
 
 

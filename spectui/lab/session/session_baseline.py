@@ -1,29 +1,27 @@
-"""Finds the plain speed for a session: recalls it, or measures it on a server that does not speculate.
+"""Finds the baseline of a session: recalls it, or measures it on a server that does not speculate.
 
-Apart from the session, whose lifecycle it does not know: a server that it starts is handed over while it runs, so
-that the session can show it and end it.
+The server is made by the session, which shows it while it runs and ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from spectui.core.bet.baseline import Baseline, given
-from spectui.core.bet.segment import Segment, SpeedEstimate
+from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import TuningProfile
 from spectui.core.text import counted
-from spectui.errors import SpectuiError
-from spectui.lab.measuring import baseline
-from spectui.lab.measuring.ngram_replay import replays_of, rows_of, sizes_for
-from spectui.lab.measuring.probe import ProbeResult, probe_if_possible, probe_points
+from spectui.lab.measuring.baseline import BaselineMeasurer, key_for, remembered
+from spectui.lab.measuring.ngram_replay import sizes_for
+from spectui.lab.measuring.probe import ProbeResult, probe_points
 from spectui.lab.measuring.probe import probe as run_probe
-from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.launcher import Launcher, LaunchPlan
 from spectui.lab.servers.server import AttachedServer, LaunchedServer, Server
 from spectui.lab.session.neighbours import Neighbours
-from spectui.lab.workloads.workloads import Workload, load_workload
+from spectui.lab.workloads.workloads import load_workload
 from spectui.llama.http.address import same_origin
 from spectui.store.baselines import BaselineKey, BaselineStore
 
@@ -74,13 +72,13 @@ class SessionBaseline:
             return None
         plan = await self._launcher.plan(profile.without_speculation())
         workload = await asyncio.to_thread(load_workload, profile.traffic)
-        key = baseline.key_for(plan, workload)
+        key = key_for(plan, workload)
         measured = self._measured.get(key)
         if measured is not None:
             return measured
         if stated is not None:
             return given(stated)
-        return await asyncio.to_thread(baseline.remembered, self._store, key)
+        return await asyncio.to_thread(remembered, self._store, key)
 
     def stale(self, profile: TuningProfile) -> str:
         """Why what a second server gave does not count under these conditions; empty where there is nothing."""
@@ -97,39 +95,33 @@ class SessionBaseline:
         self._on_note("baseline: starting without speculation")
         workload = await asyncio.to_thread(load_workload, plan.profile.traffic)
         await server.start(log_file=log_file)
-        baseline.require_no_speculation(server)
         self._neighbours.require_quiet()
-        answers: list[RequestResult] = []
-        speed, measured = await self._on(server, workload, plan.profile, on_answer=answers.append)
-        sizes = sizes_for(server, plan.profile.traffic)
-        probed = await self._probe_if_possible(server, plan.profile, rows_of(sizes))
-        self._neighbours.require_undisturbed()
-        replayed = await replays_of(server.client, answers, sizes, probed.v, on_problem=self._on_problem)
-        plain = Baseline(speed, "measured", probed.v, probed.error, replayed)
-        key = baseline.key_for(plan, workload)
-        self._measured[key] = plain
-        try:
-            await asyncio.to_thread(baseline.remember, self._store, key, plain, measured)
-        except SpectuiError as error:
-            self._on_problem(str(error))
-        return plain
+        measurer = self._measurer(
+            server,
+            plan.profile,
+            sizes=sizes_for(server, plan.profile.traffic),
+            plan=plan,
+            store=self._store,
+            check=self._neighbours.require_undisturbed,
+        )
+        found = await measurer.measure(plan.profile, workload, self._progress)
+        self._measured[key_for(plan, workload)] = found
+        return found
 
     async def measure_second(self, profile: TuningProfile, url: str) -> Baseline:
         """Measure on somebody's second server. Raises UsageError when that one speculates too."""
-        plain = profile.without_speculation().with_server(url=url)
+        other = profile.without_speculation().with_server(url=url)
         self._on_note(f"baseline: asking {url}")
         # A key belongs to one server: another address gets none.
         key = self._api_key if profile.attached and same_origin(profile.server.url or "", url) else None
-        second = AttachedServer(plain, api_key=key)
+        second = AttachedServer(other, api_key=key)
         try:
             await second.connect()
-            baseline.require_no_speculation(second)
-            workload = await asyncio.to_thread(load_workload, plain.traffic)
-            speed, _ = await self._on(second, workload, plain)
-            probed = await self._probe_if_possible(second, plain)
+            measurer = self._measurer(second, other)
+            workload = await asyncio.to_thread(load_workload, other.traffic)
+            found = await measurer.measure(other, workload, self._progress)
         finally:
             await second.stop()
-        found = Baseline(speed, "second server", probed.v, probed.error)
         self._second[_conditions(profile, url)] = found
         return found
 
@@ -146,41 +138,25 @@ class SessionBaseline:
         self._neighbours.require_quiet()
         return await run_probe(server.client, probe_points(profile), on_progress=probing)
 
-    async def _probe_if_possible(
-        self, server: Server, profile: TuningProfile, more: Collection[int] = ()
-    ) -> ProbeResult:
-        return await probe_if_possible(
-            server.client,
-            sorted({*probe_points(profile), *more}),
-            on_problem=lambda why: self._on_problem(f"verification could not be probed: {why}"),
-            on_progress=self._probing,
+    def _measurer(self, server: Server, profile: TuningProfile, **how: Any) -> BaselineMeasurer:
+        measurer = BaselineMeasurer(
+            server=server,
+            tokens=probe_points(profile),
+            on_problem=self._on_problem,
+            on_probe=self._probing,
+            on_token=self._on_token,
+            on_begin=self._on_begin,
+            **how,
         )
+        self._on_note("baseline: warming up")
+        return measurer
 
     def _probing(self, done: int, points: int) -> None:
         self._on_note(f"probing verification: {done} of {points}")
 
-    async def _on(
-        self,
-        server: Server,
-        workload: Workload,
-        plain: TuningProfile,
-        *,
-        on_answer: Callable[[RequestResult], None] | None = None,
-    ) -> tuple[SpeedEstimate, Segment]:
-        def progress(requests: int, speed: SpeedEstimate | None) -> None:
-            so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
-            self._on_note(f"baseline: {counted(requests, 'request')}{so_far}")
-
-        self._on_note("baseline: warming up")
-        return await baseline.measure_baseline(
-            server,
-            workload,
-            plain,
-            on_token=self._on_token,
-            on_begin=self._on_begin,
-            on_progress=progress,
-            on_answer=on_answer,
-        )
+    def _progress(self, requests: int, speed: SpeedEstimate | None) -> None:
+        so_far = f", {speed.aggregate.value:.1f} tokens/s" if speed else ""
+        self._on_note(f"baseline: {counted(requests, 'request')}{so_far}")
 
 
 def _conditions(profile: TuningProfile, url: str) -> tuple[object, ...]:

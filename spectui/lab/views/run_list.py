@@ -15,6 +15,8 @@ from spectui.lab.reports.history import (
     compare_runs,
     comparison_to_json,
     is_stale,
+    kept_run,
+    kept_runs,
     local_time,
     ratio_sentence,
     remark_of,
@@ -39,14 +41,14 @@ _LONGEST: Final = 300
 
 def newest_runs(store: ResultStore, limit: int) -> RunList:
     """The newest runs, `limit` at most. Raises StoreError."""
-    runs, builds = store.runs(RunFilter(limit=limit + 1)), store.builds()
+    runs, builds = kept_runs(store, RunFilter(limit=limit + 1)), store.builds()
     rows = tuple(row_of(run_to_json(run, stale=is_stale(run, builds))) for run in runs[:limit])
     return RunList(rows=rows, cut=len(runs) > limit)
 
 
 def side_by_side(store: ResultStore, a: int, b: int) -> RunDetails:
     """Two runs by their numbers. Raises StoreError."""
-    comparison = compare_runs(store.run(a), store.run(b))
+    comparison = compare_runs(kept_run(store, a), kept_run(store, b))
     data = comparison_to_json(comparison, store.builds())
     one, other = data["a"], data["b"]
     return RunDetails(

@@ -119,7 +119,7 @@ def maps_of(found: Found, now: Cell | None = None) -> tuple[ConditionMap, ...]:
     best = recommendations(found, known)
     maps = []
     for condition in grid.conditions:
-        plain, use = found.plain(condition), best[condition]
+        plain, use = found.baseline(condition), best[condition]
         name = one_line(name_of(condition, grid), 40)
         speed = plain.speed.aggregate.value if plain is not None and plain.speed is not None else None
         maps.append(

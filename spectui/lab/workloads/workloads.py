@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from spectui.core.profile import TrafficSettings
+from spectui.core.profile import TrafficSettings, TuningProfile
 from spectui.core.text import one_line
 from spectui.errors import PromptsError
 from spectui.lab.workloads.filler_text import sentences
@@ -151,6 +151,11 @@ class PromptSequence(Iterator[Prompt]):
         self._order: tuple[int, list[int]] = (0, list(range(len(self._prompts))))
         self._first, self._rank = _occurrences(self._prompts)
         self._copies = max(self._rank, default=0) + 1
+
+    @classmethod
+    def under(cls, profile: TuningProfile, workload: Workload, *, start: int = 0) -> Self:
+        """Those that are sent under a profile."""
+        return cls(workload, seed=profile.sampling.seed, depth=profile.traffic.depth, start=start)
 
     def __next__(self) -> Prompt:
         prompt = self.at(self.sent)

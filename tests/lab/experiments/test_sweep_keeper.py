@@ -40,11 +40,11 @@ class BusyStore(ResultStore):
             raise StoreBusy("results.sqlite3: another program keeps it busy; try again")
         return super().begin_sweep(plan, at=at)
 
-    def put_cell(self, sweep: int, key: str, result: Mapping[str, Any], *, at: float) -> bool:
+    def put_cell(self, sweep: int, key: str, result: Mapping[str, Any], **how: Any) -> bool:
         if self.cells:
             self.cells -= 1
             raise StoreBusy("results.sqlite3: another program keeps it busy; try again")
-        return super().put_cell(sweep, key, result, at=at)
+        return super().put_cell(sweep, key, result, **how)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,17 +17,19 @@ from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.ngram_replay import Replay
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
-from spectui.errors import PromptsError, SpectuiError, UsageError
+from spectui.errors import SpectuiError, UsageError
 from spectui.lab.measuring import baseline
-from spectui.lab.measuring.baseline import LEAST, MOST, key_for, measure_baseline
+from spectui.lab.measuring.baseline import LEAST, MOST, BaselineMeasurer, key_for
+from spectui.lab.measuring.measured_run import Collector
+from spectui.lab.measuring.probe import ProbeResult
 from spectui.lab.servers.launcher import LaunchPlan
 from spectui.lab.servers.server import AttachedServer
-from spectui.lab.workloads.workloads import Prompt, Workload, load_builtin
+from spectui.lab.workloads.workloads import Prompt, PromptSequence, Workload, load_builtin
 from spectui.llama.binary.argv import build_argv
 from spectui.llama.http.wire import SlotInfo
-from spectui.store.baselines import BaselineStore
+from spectui.store.baselines import BaselineStore, StoredBaseline
 from tests.scripted_server import Request, Script, ScriptedServer
-from tests.unlaunched import CAPS, plan_for
+from tests.unlaunched import CAPS, Started, plan_for
 
 WORKLOAD = load_builtin("code")
 
@@ -49,79 +52,91 @@ async def plain_server(**script: float) -> AsyncIterator[ScriptedServer]:
 async def measured(
     server: ScriptedServer,
     profile: TuningProfile,
+    folder: Path,
     *,
     after_each: Callable[[int], None] = lambda _requests: None,
     ticks: Iterator[float] | None = None,
     workload: Workload = WORKLOAD,
-) -> tuple[SpeedEstimate, Segment, list[int]]:
-    """measure_plain on the scripted server; the clock stands still if no ticks are given."""
+    **more: Any,
+) -> tuple[Baseline, StoredBaseline, list[int]]:
+    """What is measured on the scripted server and remembered; the clock stands still if no ticks are given."""
     told: list[int] = []
 
     def progress(requests: int, _speed: SpeedEstimate | None) -> None:
         told.append(requests)
         after_each(len(told))
 
-    found = AttachedServer(profile, api_key=None)
-    await found.connect()
+    plain = profile.without_speculation()
+    store = BaselineStore(folder / "baselines.json")
+    found = Started(plain, api_key=None)
+    await found.start()
     try:
-        speed, segment = await measure_baseline(
-            found,
-            workload,
-            profile,
-            on_progress=progress,
+        measurer = BaselineMeasurer(
+            server=found,
+            tokens=(1,),
+            plan=plan_for(plain),
+            store=store,
             clock=(lambda: 0.0) if ticks is None else lambda: next(ticks),
+            **more,
         )
+        baseline = await measurer.measure(plain, workload, progress)
     finally:
         await found.stop()
-    return speed, segment, told
+    ((_, stored),) = store.all()
+    return baseline, stored, told
 
 
 def prompts_of(server: ScriptedServer) -> list[str]:
-    return [r.body["prompt"] for r in server.requests if r.method == "POST"]
+    """Texts that were asked for; what a probe asks for are token ids."""
+    return [r.body["prompt"] for r in server.requests if isinstance(r.body.get("prompt"), str)]
 
 
-async def test_a_steady_server_is_measured_with_as_few_requests_as_give_enough_tokens() -> None:
+async def test_a_steady_server_is_measured_with_as_few_requests_as_give_enough_tokens(tmp_path: Path) -> None:
     async with plain_server(pass_ms=25.0) as server:
-        speed, segment, told = await measured(server, attached_profile(server.url))
+        found, stored, told = await measured(server, attached_profile(server.url), tmp_path)
+    speed = found.speed
+    assert found.source == "measured"
     assert speed.per_stream.value == pytest.approx(40.0)
     assert speed.relative_error == pytest.approx(0.0, abs=1e-6)
     assert told == [1, 2, 3]  # 59 tokens each, 150 are enough
-    assert segment.bet().tokens == 3 * 59
+    assert stored.tokens == 3 * 59
     assert len(set(prompts_of(server))) == 1 + 3
-    assert segment.profile.speculation.mode == "off"
 
 
-async def test_of_long_answers_the_least_number_is_enough() -> None:
+async def test_of_long_answers_the_least_number_is_enough(tmp_path: Path) -> None:
     async with plain_server(pass_ms=25.0) as server:
-        _, _, told = await measured(server, attached_profile(server.url, max_tokens=160))
+        _, _, told = await measured(server, attached_profile(server.url, max_tokens=160), tmp_path)
     assert told == list(range(1, LEAST + 1))
 
 
-async def test_a_server_whose_speed_varies_is_given_up_on_after_the_most_requests() -> None:
+async def test_a_server_whose_speed_varies_is_given_up_on_after_the_most_requests(tmp_path: Path) -> None:
     async with plain_server(pass_ms=10.0) as server:
 
         def vary(rounds: int) -> None:
             server.script.pass_ms = 10.0 if rounds % 2 == 0 else 40.0
 
-        speed, segment, told = await measured(
-            server, attached_profile(server.url, max_tokens=160), after_each=vary
+        found, stored, told = await measured(
+            server, attached_profile(server.url, max_tokens=160), tmp_path, after_each=vary
         )
+    speed = found.speed
     assert told == list(range(1, MOST + 1))
     assert speed.relative_error is not None
     assert speed.relative_error > baseline.NARROW
     assert speed.per_stream.value == pytest.approx(1000 / 25, rel=0.01)
-    assert segment.requests == MOST
+    assert stored.requests == MOST
     assert len(prompts_of(server)) == 1 + MOST
 
 
-async def test_a_slow_measurement_ends_with_the_least_number_of_requests() -> None:
+async def test_a_slow_measurement_ends_with_the_least_number_of_requests(tmp_path: Path) -> None:
     async with plain_server(pass_ms=10.0) as server:
 
         def vary(rounds: int) -> None:
             server.script.pass_ms = 10.0 if rounds % 2 == 0 else 40.0
 
         ticks = (n * baseline.ENOUGH_SECONDS for n in count())
-        _, _, told = await measured(server, attached_profile(server.url), after_each=vary, ticks=ticks)
+        _, _, told = await measured(
+            server, attached_profile(server.url), tmp_path, after_each=vary, ticks=ticks
+        )
     assert told == list(range(1, LEAST + 1))
 
 
@@ -135,25 +150,25 @@ class Watching(ScriptedServer):
         await super()._stream(request, writer)
 
 
-async def test_a_stream_never_waits_for_the_longer_answers_of_others() -> None:
+async def test_a_stream_never_waits_for_the_longer_answers_of_others(tmp_path: Path) -> None:
     lengths = Workload(
         "own", "", tuple(Prompt(id=str(i), text=f"text {i}", max_tokens=(20, 60)[i % 2]) for i in range(40))
     )
     async with Watching(Script(k=0, rate=400.0, slots=2)) as server:
         server.others = []
         profile = attached_profile(server.url, concurrency=2, warmup=0)
-        speed, segment, told = await measured(server, profile, workload=lengths)
-    assert told == list(range(1, segment.requests + 1))
-    assert 2 * LEAST <= segment.requests <= 2 * MOST
-    assert server.others == [0] + [1] * segment.requests
-    assert 1.4 < speed.streams <= 2.0
-    assert len(set(prompts_of(server))) == segment.requests + 1
+        found, stored, told = await measured(server, profile, tmp_path, workload=lengths)
+    assert told == list(range(1, stored.requests + 1))
+    assert 2 * LEAST <= stored.requests <= 2 * MOST
+    assert server.others[: stored.requests + 1] == [0] + [1] * stored.requests
+    assert 1.4 < found.speed.streams <= 2.0
+    assert len(set(prompts_of(server))) == stored.requests + 1
 
 
-async def test_answers_of_one_token_measure_nothing() -> None:
+async def test_answers_of_one_token_measure_nothing(tmp_path: Path) -> None:
     async with plain_server() as server:
-        with pytest.raises(PromptsError, match="workload code: no answer was long enough") as caught:
-            await measured(server, attached_profile(server.url, max_tokens=1))
+        with pytest.raises(UsageError, match="workload code: no answer was long enough") as caught:
+            await measured(server, attached_profile(server.url, max_tokens=1), tmp_path)
     assert "\n" not in str(caught.value)
     assert len(prompts_of(server)) == 1 + MOST
 
@@ -282,19 +297,16 @@ async def test_what_was_measured_is_remembered_under_its_key(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     binary, model = files
-    plan = plan_of(profile_of(model), binary)
-    key = key_for(plan, WORKLOAD)
+    key = key_for(plan_of(profile_of(model), binary), WORKLOAD)
     store = BaselineStore(tmp_path / "cache" / "baselines.json")
     assert baseline.remembered(store, key) is None
-    async with plain_server(pass_ms=20.0) as server:
-
-        def vary(rounds: int) -> None:
-            server.script.pass_ms = 21.0 if rounds % 2 else 20.0
-
-        speed, segment, _ = await measured(server, attached_profile(server.url), after_each=vary)
+    segment = Segment(profile_of(model))
+    speed = SpeedEstimate(
+        per_stream=Estimate(value=49.0, low=48.0, high=50.0), streams=1.5, relative_error=0.0104
+    )
     replays = (Replay(2, 16, 1000.0, 200, 300.5, 1000, 0.1), Replay(2, 8, 1000.0, 300, 350.0, 500, 0.2))
-    plain = Baseline(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}, replays)
-    baseline.remember(store, key, plain, segment)
+    found = Baseline(speed, "measured", {2: 1.1, 5: 1.6}, {2: 0.01, 5: 0.02}, replays)
+    baseline.remember(store, key, found, segment)
     known = baseline.remembered(BaselineStore(tmp_path / "cache" / "baselines.json"), key)
     assert known is not None
     assert known.source == "remembered"
@@ -303,9 +315,53 @@ async def test_what_was_measured_is_remembered_under_its_key(
     assert known.replayed == replays
     assert known.speed.per_stream == speed.per_stream
     assert known.speed.streams == speed.streams
-    assert known.speed.relative_error == pytest.approx(speed.relative_error, rel=0.35)
+    assert known.speed.relative_error == pytest.approx(0.0104, rel=0.01)
     other = key_for(plan_of(profile_of(model).with_sampling(temperature=1.0), binary), WORKLOAD)
     assert baseline.remembered(store, other) is None
+
+
+async def test_nothing_is_remembered_of_a_server_that_somebody_slowed_down(tmp_path: Path) -> None:
+    def check() -> None:
+        raise UsageError("somebody else uses the device")
+
+    async with plain_server() as server:
+        with pytest.raises(UsageError, match="somebody else"):
+            await measured(server, attached_profile(server.url), tmp_path, check=check)
+    assert BaselineStore(tmp_path / "baselines.json").all() == ()
+
+
+async def test_workloads_share_one_probe_and_an_earlier_baseline_keeps_its_replays(tmp_path: Path) -> None:
+    said: list[str] = []
+    probed = ProbeResult(v={1: 1.0, 2: 1.1}, error={2: 0.01})
+    replays = (Replay(2, 16, 1000.0, 200, 300.5, 1000, 0.1),)
+    earlier = Baseline(
+        SpeedEstimate(per_stream=Estimate(value=10.0), streams=1.0, relative_error=0.0),
+        "old",
+        replayed=replays,
+    )
+    async with plain_server(pass_ms=25.0) as server:
+        profile = attached_profile(server.url).without_speculation()
+        second = AttachedServer(profile, api_key=None)
+        await second.connect()
+        try:
+            measurer = BaselineMeasurer(
+                server=second, tokens=(1, 2), note=said.append, on_problem=said.append
+            )
+            for name in ("code", "prose"):
+                found = await measurer.measure(profile, load_builtin(name), lambda *_: None, requests=2)
+                assert (found.source, found.v, found.replayed) == ("second server", {}, ())
+            assert [line.partition(":")[0] for line in said] == [
+                "probing what verification costs",
+                "verification could not be probed",
+            ]
+            collector = Collector(profile)
+            await collector.send(second, PromptSequence.under(profile, WORKLOAD), requests=2)
+            known = BaselineMeasurer(server=second, tokens=(), probed=probed)
+            found = await known.finish(profile, WORKLOAD, collector.segment, (), earlier=earlier)
+        finally:
+            await second.stop()
+    assert (found.v, found.v_error, found.replayed) == (probed.v, probed.error, replays)
+    assert found.speed.per_stream.value == pytest.approx(20.0)
 
 
 async def test_a_speed_that_cannot_be_kept_is_said_in_one_line(
