@@ -81,7 +81,7 @@ class RunConditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a run yielded so far; the names are those of `core.snapshot.BetView`."""
+    """What a run yielded so far; the names are those of `core.bet.estimates.BetReading`, but for `round_cost`."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 

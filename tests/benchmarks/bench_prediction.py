@@ -20,7 +20,7 @@ from statistics import median
 from spectui.core.bet.agreement import Agreements
 from spectui.core.bet.cost import calibrated
 from spectui.core.bet.curves import cost_model
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import SpeedEstimate, drafting_since
 from spectui.core.bet.speedup import textbook_speedup, tokens_at
 from spectui.core.profile import TuningProfile
@@ -44,7 +44,7 @@ BLOCKS, REQUESTS, TOKENS = (
 class Run:
     """One workload in one server start."""
 
-    bet: BetView
+    bet: BetReading
     speed: SpeedEstimate
     agreements: Agreements | None
 

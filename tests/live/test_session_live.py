@@ -142,13 +142,13 @@ async def test_lookups_are_predicted_with_the_baseline_and_remembered(
     w.session.open(traffic=True, baseline_first=True)
     judged = await w.until(lambda s: s.bet.speedup_actual is not None and s.bet.requests >= 1, 180)
     assert judged.curve.lookup is not None
-    assert w.session.gauge.plain is not None
-    assert len(w.session.gauge.plain.replayed) == 16
+    assert w.session.gauge.baseline is not None
+    assert len(w.session.gauge.baseline.replayed) == 16
     again = opened(profile)
     again.session.open(traffic=False)
     await again.until(lambda s: s.bet.baseline is not None)
-    assert again.session.gauge.plain is not None
-    assert again.session.gauge.plain.replayed == w.session.gauge.plain.replayed
+    assert again.session.gauge.baseline is not None
+    assert again.session.gauge.baseline.replayed == w.session.gauge.baseline.replayed
 
 
 async def test_a_draft_that_fails_to_load_shows_the_reason_and_undo_repairs(

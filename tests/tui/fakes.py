@@ -10,7 +10,7 @@ from typing import Any
 from textual.message import Message
 
 from spectui.core.ab.divergence import Divergence
-from spectui.core.bet.estimates import BetView, Cost, Costs, CurvePoint, Estimate, PositionRow, Source
+from spectui.core.bet.estimates import BetReading, Cost, Costs, CurvePoint, Estimate, PositionRow, Source
 from spectui.core.profile import (
     SamplingSettings,
     ServerSettings,
@@ -162,7 +162,7 @@ def losing() -> Snapshot:
             running=PROFILE, staged=PROFILE, command=COMMAND, modes=MODES, profile_name="demo"
         ),
         traffic=TrafficState.ON,
-        bet=BetView(
+        bet=BetReading(
             requests=14,
             passes=1204,
             tokens=1770,
@@ -315,7 +315,7 @@ def loading() -> Snapshot:
             slots=None,
         ),
         traffic=TrafficState.OFF,
-        bet=BetView(),
+        bet=BetReading(),
         history=HistoryView(),
         curve=CurveView(),
         verdict=Verdict(),
@@ -335,7 +335,7 @@ def failed() -> Snapshot:
         base,
         server=replace(base.server, state=ServerState.FAILED, note="ended with status 1", speculating=None),
         traffic=TrafficState.OFF,
-        bet=BetView(),
+        bet=BetReading(),
         verdict=Verdict(outcome=Outcome.BROKEN, headline=finding.message, findings=(finding,)),
         log_tail=(
             *LOG[:3],

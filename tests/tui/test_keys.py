@@ -6,7 +6,7 @@ import pytest
 from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
-from spectui.core.bet.estimates import BetView, Estimate
+from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.views.snapshot import Snapshot
 from spectui.errors import ProfileError, ServerGone, SpectuiError
 from spectui.store.paths import Folders
@@ -281,12 +281,12 @@ async def test_baseline_asks_before_it_restarts(opened: Opener) -> None:
 async def test_baseline_starts_at_once_where_nothing_speculates(opened: Opener) -> None:
     profile = fakes.PROFILE.without_speculation()
     base = fakes.losing()
-    plain = replace(base, settings=replace(base.settings, running=profile, staged=profile), bet=BetView())
+    plain = replace(base, settings=replace(base.settings, running=profile, staged=profile), bet=BetReading())
     async with opened(plain) as (pilot, controller):
         await pilot.press("b")
         await pilot.pause()
         assert controller.calls == [("measure_baseline", False)]
-        controller.show(replace(plain, bet=BetView(baseline=Estimate(value=34.0))))
+        controller.show(replace(plain, bet=BetReading(baseline=Estimate(value=34.0))))
         await pilot.pause()
         await pilot.press("b", "enter")
         await pilot.pause()

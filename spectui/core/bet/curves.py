@@ -22,16 +22,17 @@ from spectui.core.bet.cost import (
     split,
 )
 from spectui.core.bet.draft_lengths import full_curve, walked_curve
-from spectui.core.bet.estimates import BetView, Costs, CurvePoint, Estimate, LookupPrediction
+from spectui.core.bet.estimates import BetReading, Costs, CurvePoint, Estimate, LookupPrediction
 from spectui.core.bet.ngram_replay import UNKNOWN_SURPLUS, best_lookup, replay_at
-from spectui.core.bet.segment import Segment
+from spectui.core.bet.passes import RequestPasses
+from spectui.core.bet.segment import DraftTiming, Segment
 from spectui.core.profile import NGRAM_SIMPLE, TuningProfile
 
 _REPLICATES: Final = 40
 """Bootstrap draws behind the interval of a curve without agreements: its width to about a tenth."""
 
 
-def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
+def cost_model(bet: BetReading, v: Mapping[int, float]) -> CostModel | None:
     """V, c and a usual u for the running settings; None until verification was probed and c is known."""
     c = bet.c if bet.c is not None else (bet.costs.c.value if bet.costs.c else None)
     if bet.t1_ms is None or c is None or not any(n > 1 for n in v):
@@ -40,7 +41,34 @@ def cost_model(bet: BetView, v: Mapping[int, float]) -> CostModel | None:
     return CostModel(t1_ms=bet.t1_ms, c=c, v=v, u=ASSUMED_REST, slots=bet.streams, steps=steps)
 
 
-def with_costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float] | None = None) -> BetView:
+def reading_of(
+    segment: Segment,
+    baseline: Baseline | None,
+    *,
+    v: Mapping[int, float] = MappingProxyType({}),
+    v_error: Mapping[int, float] = MappingProxyType({}),
+    in_flight: Sequence[RequestPasses] = (),
+    drafting: DraftTiming | None = None,
+) -> BetReading:
+    """Everything that a segment says of the bet, its costs included: the one way from counts to a reading.
+
+    v, v_error: V(n) of the running server and its error, for a baseline that was not probed itself. in_flight:
+    requests that still stream. drafting: the draft's own times in this segment.
+    """
+    if baseline is not None and baseline.v:
+        v, v_error = baseline.v, baseline.v_error
+    bet = segment.bet(
+        in_flight=in_flight,
+        baseline=baseline.speed if baseline else None,
+        baseline_source=baseline.source if baseline else "",
+        drafting=drafting,
+    )
+    return with_costs(bet, v, v_error)
+
+
+def with_costs(
+    bet: BetReading, v: Mapping[int, float], v_error: Mapping[int, float] | None = None
+) -> BetReading:
     """The bet with its costs and, where they are known, its predicted speedup and the split of its loss.
 
     v_error: relative standard error of V(n). A c that was fitted from this very run predicts nothing about it.
@@ -60,7 +88,7 @@ def with_costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float
     )
 
 
-def _costs(bet: BetView, v: Mapping[int, float], v_error: Mapping[int, float]) -> Costs:
+def _costs(bet: BetReading, v: Mapping[int, float], v_error: Mapping[int, float]) -> Costs:
     t1, plain = bet.t1_ms, bet.baseline
     spread = plain.high / plain.value if plain is not None and plain.high is not None else None
     return known_costs(
@@ -87,7 +115,7 @@ def _within(value: float, error: float | None) -> Estimate:
 
 
 def predicted_curve(
-    bet: BetView,
+    bet: BetReading,
     profile: TuningProfile,
     v: Mapping[int, float] | None = None,
     *,
@@ -134,7 +162,7 @@ def predicted_curve(
 
 def curve_of(
     segment: Segment,
-    bet: BetView,
+    bet: BetReading,
     v: Mapping[int, float],
     rng: Random,
     lengths: Sequence[int] = speedup.CURVE_LENGTHS,
@@ -150,7 +178,7 @@ def curve_of(
 
 
 def predicted_lookup(
-    bet: BetView,
+    bet: BetReading,
     profile: TuningProfile,
     plain: Baseline,
     ran: Mapping[tuple[int, int], float] = MappingProxyType({}),
@@ -166,7 +194,7 @@ def predicted_lookup(
     return best_lookup(plain.replayed, _surplus(bet, profile, plain), ran)
 
 
-def _surplus(bet: BetView, profile: TuningProfile, plain: Baseline) -> tuple[float, float]:
+def _surplus(bet: BetReading, profile: TuningProfile, plain: Baseline) -> tuple[float, float]:
     """Least and largest plain steps that a drafted row costs beyond V.
 
     Rows and the fixed rest u a run of a draft model does not tell apart: its rows cost what u leaves, from none to
@@ -188,13 +216,13 @@ def _surplus(bet: BetView, profile: TuningProfile, plain: Baseline) -> tuple[flo
     return max(0.0, rest - USUAL_REST) / drafted, max(0.0, rest) / drafted
 
 
-def textbook_curve(bet: BetView, lengths: Sequence[int] = speedup.CURVE_LENGTHS) -> tuple[CurvePoint, ...]:
+def textbook_curve(bet: BetReading, lengths: Sequence[int] = speedup.CURVE_LENGTHS) -> tuple[CurvePoint, ...]:
     """Speedup at other draft lengths with verification taken as free; empty where c is unknown."""
     shares = _shares(bet)
     return speedup.curve(shares, bet.c, lengths) if shares and bet.c is not None else ()
 
 
-def _shares(bet: BetView) -> list[float]:
+def _shares(bet: BetReading) -> list[float]:
     """S(1) to S(k); empty where drafts vary in length, so that other lengths cannot be told from this one."""
     if not bet.fixed_length or not bet.survival:
         return []

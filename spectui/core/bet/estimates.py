@@ -94,7 +94,7 @@ class LossSplit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BetView:
+class BetReading:
     """The bet in the current segment, in the terms of the glossary."""
 
     requests: int = 0

@@ -17,7 +17,7 @@ from typing import Final
 from spectui.core.bet import acceptance, speedup
 from spectui.core.bet.acceptance import RequestSums
 from spectui.core.bet.agreement import Agreements, agreement
-from spectui.core.bet.estimates import BetView, Estimate
+from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.bet.intervals import Ratio, RatioSums, ratio
 from spectui.core.bet.passes import RequestPasses, TargetPass, in_cycles, is_two_pass
 from spectui.core.profile import DRAFT_MODEL, OFF, TuningProfile, is_ngram
@@ -156,7 +156,7 @@ class Segment:
         baseline: SpeedEstimate | None = None,
         baseline_source: str = "",
         drafting: DraftTiming | None = None,
-    ) -> BetView:
+    ) -> BetReading:
         """Everything the segment says about the bet, requests in flight included."""
         in_flight = [in_cycles(r) for r in in_flight]
         clusters = self._clusters + [self._sums(r) for r in in_flight if r.passes]
@@ -168,7 +168,7 @@ class Segment:
         actual = speedup_over(speed, baseline) if speed and baseline else None
         draft_ms, c = self._draft_cost(drafting, baseline, speed.streams if speed else 1.0)
         speculating = self.profile.speculation.mode != OFF
-        view = BetView(
+        view = BetReading(
             requests=self._requests,
             passes=passes,
             tokens=sum(c.committed for c in clusters),

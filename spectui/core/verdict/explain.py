@@ -1,7 +1,6 @@
 """What somebody states or a log shows of a bet -> the values that explain it, and the facts to judge.
 
-The same formulas as the dashboard's, for input with gaps: whatever cannot be known stays None. Apart from
-`segment`, which always has whole passes.
+The same formulas as the dashboard's, for input with gaps: whatever cannot be known stays None.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from spectui.core.bet import acceptance, cost, speedup
-from spectui.core.bet.cost import CostModel
-from spectui.core.bet.estimates import CurvePoint, Estimate, LossSplit
+from spectui.core.bet.cost import ASSUMED_REST, CostModel
+from spectui.core.bet.estimates import BetReading, CurvePoint, Estimate, LossSplit
 from spectui.core.bet.intervals import LEVEL, student_quantile
 from spectui.core.bet.passes import RequestPasses, TargetPass
 from spectui.core.profile import MAX_DRAFT_LENGTH, is_ngram
@@ -23,7 +22,6 @@ _MOSTLY_FULL: Final = 0.8
 """Share of drafts at full length that ends of requests leave; with p_min or a lookup it is lower."""
 _REACH: Final = 2
 """Without V a curve goes this many times the running length: verification grows in ways one point cannot tell."""
-_USUAL_U: Final = cost.USUAL_REST * 2 / 3
 _BLOCKS: Final = 20
 """Stretches that the jackknife leaves out in turn."""
 
@@ -73,24 +71,12 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The values of `spectui explain`; per target pass, of which an old server makes two per cycle."""
+    """What `spectui explain` says; per target pass, of which an old server makes two per cycle."""
 
-    alpha: Estimate | None = None
-    acceptance_ratio: float | None = None
-    tokens_per_pass: float | None = None
-    drafted_per_pass: float | None = None
-    pass_cost: float | None = None
-    """R = E / S, in plain steps."""
-    implied_c: float | None = None
-    """(R - 1) / mean d."""
-    speedup_actual: float | None = None
-    speedup_textbook: float | None = None
-    speedup_predicted: float | None = None
-    """From V and c alone; None without them: what is fitted to a speed does not predict it."""
-    predictions: tuple[CurvePoint, ...] = ()
-    best: CurvePoint | None = None
-    """The fastest length; None where none can be predicted."""
     facts: Facts
+    """With the reading of the bet and the fastest length. Its predicted speedup comes from V and c alone: what is
+    fitted to a speed does not predict it."""
+    predictions: tuple[CurvePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,66 +102,56 @@ def explain(seen: Observed) -> Explained:
     gained = _yield(seen)
     fixed = _fixed_length(seen, gained)
     shares, alpha = _acceptance(seen, gained, fixed=fixed)
-    ratio = seen.ratio if seen.ratio is not None else acceptance.acceptance_ratio(*_totals(seen))
-    actual = seen.measured / seen.baseline if seen.measured and seen.baseline else None
-    tokens = gained.tokens if gained else None
-    per_pass = gained.drafted if gained else None
-    pass_cost = tokens / actual if tokens and actual else None
-    implied = None if pass_cost is None or per_pass is None else speedup.implied_c(pass_cost, per_pass)
-    price = _price(seen, pass_cost, per_pass, implied)
-    curve = _curve(seen, shares, fixed=fixed)
-    predictions = _predictions(seen, curve, price)
-    best = speedup.best_point(predictions)
-    return Explained(
-        alpha=alpha,
-        acceptance_ratio=ratio,
-        tokens_per_pass=tokens,
-        drafted_per_pass=per_pass,
-        pass_cost=pass_cost,
-        implied_c=implied,
-        speedup_actual=actual,
-        speedup_textbook=_textbook(seen, tokens, per_pass, fixed=fixed),
-        speedup_predicted=_predicted_here(seen, tokens, per_pass),
-        predictions=predictions,
-        best=best,
-        facts=_facts(seen, gained, actual, best),
-    )
-
-
-def _facts(seen: Observed, gained: _Yield | None, actual: float | None, best: CurvePoint | None) -> Facts:
-    tokens, drafted = (gained.tokens, gained.drafted) if gained else (None, None)
-    total_drafted, total_accepted = _totals(seen)
-    spread = None if seen.speed_error is None else 1 + seen.speed_error
-    loss = _loss(seen, tokens, drafted, actual)
-    return Facts(
+    bet = _reading(seen, gained, alpha, fixed=fixed)
+    predictions = _predictions(seen, _curve(seen, shares, fixed=fixed), _price(seen, bet))
+    loss = _loss(seen, bet)
+    facts = Facts(
         mode=seen.mode,
-        draft_length=seen.draft_length or round(drafted or 0) or 1,
+        draft_length=seen.draft_length or round(bet.drafted_per_pass or 0) or 1,
         p_min=seen.p_min or 0.0,
         counted=seen.requests is not None or bool(seen.passes),
         speed_stated=seen.speed_stated,
-        requests=seen.requests,
-        passes=(gained.passes if gained else None) or 0,
-        drafted=total_drafted,
-        accepted=total_accepted,
-        tokens_per_pass=tokens,
-        drafted_per_pass=drafted,
-        speedup=actual,
-        speedup_low=actual / spread if actual and spread else None,
-        speedup_high=actual * spread if actual and spread else None,
-        best_length=best.draft_length if best else None,
-        best_speedup=best.speedup if best else None,
-        best_low=best.low if best else None,
-        best_high=best.high if best else None,
-        c=seen.c,
-        draft_steps=loss.drafting if loss else None,
-        verification_steps=loss.verification if loss and seen.v else None,
-        overhead_steps=loss.overhead if loss and seen.v else None,
-        rest_steps=loss.unexplained if loss and seen.v else None,
+        requests_known=seen.requests is not None,
+        bet=replace(bet, loss=loss if seen.v else None),
+        drafting=loss.drafting if loss else None,
+        best=speedup.best_point(predictions),
         slots=seen.slots,
-        ratio_hides=bool(seen.p_min) and gained is None and bool(seen.ratio is not None or total_drafted),
-        two_pass_server=seen.two_pass,
+        ratio_hides=bool(seen.p_min) and gained is None and bool(seen.ratio is not None or bet.drafted),
         baseline_expected=False,
         baseline_known=seen.baseline is not None,
+    )
+    return Explained(facts=facts, predictions=predictions)
+
+
+def _reading(seen: Observed, gained: _Yield | None, alpha: Estimate | None, *, fixed: bool) -> BetReading:
+    """What was observed in the shape of a measured segment; unknown stays None."""
+    drafted, accepted = _totals(seen)
+    tokens, per_pass = (gained.tokens, gained.drafted) if gained else (None, None)
+    actual = seen.measured / seen.baseline if seen.measured and seen.baseline else None
+    spread = None if seen.speed_error is None else 1 + seen.speed_error
+    return BetReading(
+        requests=seen.requests or 0,
+        passes=(gained.passes if gained else None) or 0,
+        drafted=drafted,
+        accepted=accepted,
+        alpha=alpha,
+        acceptance_ratio=seen.ratio
+        if seen.ratio is not None
+        else acceptance.acceptance_ratio(drafted, accepted),
+        tokens_per_pass=None if tokens is None else Estimate(value=tokens),
+        drafted_per_pass=per_pass,
+        pass_cost=tokens / actual if tokens and actual else None,
+        c=seen.c,
+        fixed_length=fixed,
+        two_pass=seen.two_pass,
+        rereads=seen.rereads,
+        speedup_actual=None
+        if actual is None
+        else Estimate(
+            value=actual, low=actual / spread if spread else None, high=actual * spread if spread else None
+        ),
+        speedup_textbook=_textbook(seen, tokens, per_pass, fixed=fixed),
+        speedup_predicted=_predicted_here(seen, tokens, per_pass),
     )
 
 
@@ -265,16 +241,16 @@ _Price = Callable[[float], float]
 """R of a pass that drafts d tokens; of a whole cycle for an old server."""
 
 
-def _price(
-    seen: Observed, pass_cost: float | None, drafted: float | None, implied: float | None
-) -> _Price | None:
+def _price(seen: Observed, bet: BetReading) -> _Price | None:
     """1 + d c', with V the full cost fitted to the measured one; without any measured speed c alone."""
     plain = seen.passes_per_cycle - 1
+    cost_here, drafted = bet.pass_cost, bet.drafted_per_pass
     if seen.v:
-        model = _model(seen, pass_cost, drafted)
+        model = _model(seen, cost_here, drafted)
         if model is None:
             return None
         return lambda d: plain + model.pass_cost(d)
+    implied = None if cost_here is None or drafted is None else speedup.implied_c(cost_here, drafted)
     token = seen.c if implied is None else implied
     return None if token is None else lambda d: plain + 1 + d * token
 
@@ -356,15 +332,14 @@ def _predicted_here(seen: Observed, tokens: float | None, drafted: float | None)
     if not seen.v or seen.c is None or tokens is None or drafted is None:
         return None
     cycle = seen.passes_per_cycle
-    verifying = _bare_model(seen, seen.c).pass_cost(drafted * cycle) + _USUAL_U
+    verifying = _bare_model(seen, seen.c).pass_cost(drafted * cycle) + ASSUMED_REST
     return tokens * cycle / (cycle - 1 + verifying)
 
 
-def _loss(
-    seen: Observed, tokens: float | None, drafted: float | None, actual: float | None
-) -> LossSplit | None:
+def _loss(seen: Observed, bet: BetReading) -> LossSplit | None:
     """The parts of R by c and V; None without c, and for an old server's two passes."""
-    if seen.c is None or not tokens or drafted is None or not actual or seen.two_pass:
+    tokens, drafted, measured = bet.tokens_per_pass, bet.drafted_per_pass, bet.pass_cost
+    if seen.c is None or tokens is None or drafted is None or measured is None or seen.two_pass:
         return None
-    model = replace(_bare_model(seen, seen.c), u=_USUAL_U)
-    return cost.split(model, tokens=tokens, drafted_per_pass=drafted, pass_cost=tokens / actual)
+    model = replace(_bare_model(seen, seen.c), u=ASSUMED_REST)
+    return cost.split(model, tokens=tokens.value, drafted_per_pass=drafted, pass_cost=measured)

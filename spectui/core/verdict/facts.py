@@ -1,14 +1,15 @@
-"""What the measurement table judges: the numbers of one stretch, whether the bet wins, and what loses most.
+"""What the measurement table judges: a reading of the bet with its circumstances, whether it wins, what loses most.
 
-Apart from the table, so that whoever measures fills in values and needs no wording.
+Numbers in, numbers out: whoever measures fills in values, and the words stand in `rules`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from spectui.core.bet.estimates import BetReading, CurvePoint, LookupPrediction
 from spectui.core.profile import is_ngram
 
 WINNING_FROM: Final = 1.05
@@ -45,42 +46,18 @@ class Facts:
     """Whether passes and requests were counted; False for numbers that somebody states."""
     speed_stated: bool = False
     """Whether somebody stated the speedup, so that it has no interval and is taken as it is."""
-    requests: int | None = 0
-    passes: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    tokens_per_pass: float | None = None
-    drafted_per_pass: float | None = None
-    speedup: float | None = None
-    speedup_low: float | None = None
-    speedup_high: float | None = None
-    best_length: int | None = None
-    """Draft length with the largest predicted speedup; None where lengths cannot be predicted."""
-    best_speedup: float | None = None
-    best_low: float | None = None
-    best_high: float | None = None
-    best_measured: bool = False
-    """Whether that speedup was measured in this session and not predicted."""
+    requests_known: bool = True
+    """Whether finished requests were counted; False for a file of passes and for stated numbers."""
+    bet: BetReading = field(default_factory=BetReading)
+    drafting: float | None = None
+    """Drafting of one pass in plain steps, where only c tells it and verification was not probed."""
+    best: CurvePoint | None = None
+    """Draft length with the largest speedup, predicted or measured; None where lengths cannot be predicted."""
     best_p_min: float | None = None
     """p_min with the largest measured speedup; it cannot be predicted."""
     best_p_min_speedup: float | None = None
-    best_lookup: int | None = None
-    """Tokens that must match, of the n-gram lookup that is predicted fastest; None where none is."""
-    best_lookup_length: int | None = None
-    """Tokens that it drafts."""
-    best_lookup_speedup: float | None = None
-    best_lookup_low: float | None = None
-    best_lookup_high: float | None = None
-    c: float | None = None
-    """A draft step in plain steps."""
-    draft_steps: float | None = None
-    """Drafting of one pass, in plain steps; as the next three a part of the pass cost R beyond 1."""
-    verification_steps: float | None = None
-    """V(d+1) - 1."""
-    overhead_steps: float | None = None
-    """u, the usual fixed rest."""
-    rest_steps: float | None = None
-    """What is left of R and unexplained."""
+    lookup: LookupPrediction | None = None
+    """The n-gram lookup that is predicted fastest; None where none is."""
     restored_share: float | None = None
     """Share of passes after which the server rolled its state back."""
     gpu_free_gib: float | None = None
@@ -96,7 +73,6 @@ class Facts:
     """Why the baseline no longer counts; empty while it does."""
     baseline_problem: str = ""
     """Why the baseline could not be measured; empty where nobody tried or it was."""
-    two_pass_server: bool = False
     measuring_baseline: bool = False
     """Whether the plain speed is being measured, so that speculation is off for the moment only."""
     traffic: bool = False
@@ -105,6 +81,26 @@ class Facts:
     """Whether a baseline can be measured; else it is given."""
     baseline_known: bool = False
     """Whether there is a baseline, so that it is the measured speed that is missing."""
+
+    @property
+    def requests(self) -> int | None:
+        """Finished requests; None where nobody counted them."""
+        return self.bet.requests if self.requests_known else None
+
+    @property
+    def speedup(self) -> float | None:
+        """The actual speedup."""
+        return self.bet.speedup_actual.value if self.bet.speedup_actual else None
+
+    @property
+    def tokens_per_pass(self) -> float | None:
+        """E, measured."""
+        return self.bet.tokens_per_pass.value if self.bet.tokens_per_pass else None
+
+    @property
+    def draft_steps(self) -> float | None:
+        """Drafting of one pass, in plain steps."""
+        return self.bet.loss.drafting if self.bet.loss else self.drafting
 
     @property
     def is_on(self) -> bool:
@@ -119,7 +115,7 @@ class Facts:
     @property
     def judged(self) -> bool:
         """Whether there is enough to judge the bet at all."""
-        enough = self.passes >= MIN_LIVE_PASSES or not self.counted
+        enough = self.bet.passes >= MIN_LIVE_PASSES or not self.counted
         return self.is_on and self.speedup is not None and enough
 
     @property
@@ -132,19 +128,22 @@ class Facts:
             return False
         if self.counted and self.tokens_per_pass is not None and self.tokens_per_pass < WINNING_FROM:
             return False
-        return self.speedup_low > 1.0 if self.speedup_low is not None else self.speed_stated
+        low = self.bet.speedup_actual.low if self.bet.speedup_actual else None
+        return low > 1.0 if low is not None else self.speed_stated
 
     @property
     def at_most(self) -> float | None:
         """Upper end of the actual speedup; a stated one is taken as it is."""
-        return self.speedup if self.speedup_high is None and self.speed_stated else self.speedup_high
+        high = self.bet.speedup_actual.high if self.bet.speedup_actual else None
+        return self.speedup if high is None and self.speed_stated else high
 
     @property
     def better_length(self) -> int | None:
         """A draft length that is predicted to win and to beat the running one; None if there is none."""
-        if self.best_length is None or self.best_length == self.draft_length:
+        best = self.best
+        if best is None or best.draft_length == self.draft_length:
             return None
-        return self.best_length if self._worthwhile(self.best_speedup, self.best_low) else None
+        return best.draft_length if self._worthwhile(best.speedup, best.low) else None
 
     @property
     def better_p_min(self) -> float | None:
@@ -156,16 +155,16 @@ class Facts:
     @property
     def better_lookup(self) -> bool:
         """Whether an n-gram lookup is predicted to win, and to beat what runs and any other draft length."""
-        value, low = self.best_lookup_speedup, self.best_lookup_low
-        if self.measuring_baseline or not (self.judged if self.is_on else self.passes >= MIN_LIVE_PASSES):
+        enough = self.judged if self.is_on else self.bet.passes >= MIN_LIVE_PASSES
+        if self.measuring_baseline or not enough or self.lookup is None:
             return False
-        others = max(self.speedup_high or self.speedup or 0.0, self.best_speedup or 0.0)
+        actual, predicted = self.bet.speedup_actual, self.lookup.speedup
+        here = (actual.high or actual.value) if actual else 0.0
         return (
-            value is not None
-            and value >= WINNING_FROM
-            and low is not None
-            and low > max(1.0, self.speedup or 0.0)
-            and value > others * CLEARLY_BETTER
+            predicted.value >= WINNING_FROM
+            and predicted.low is not None
+            and predicted.low > max(1.0, self.speedup or 0.0)
+            and predicted.value > max(here, self.best.speedup if self.best else 0.0) * CLEARLY_BETTER
         )
 
     def _worthwhile(self, speedup: float | None, low: float | None = None) -> bool:
@@ -177,17 +176,10 @@ class Facts:
         )
 
     @property
-    def pass_cost(self) -> float | None:
-        """R, in plain steps: tokens per pass over the actual speedup."""
-        return self.tokens_per_pass / self.speedup if self.tokens_per_pass and self.speedup else None
-
-    @property
     def implied_c(self) -> float | None:
         """(R - 1) / mean d: what a drafted token costs with all that comes along, in plain steps."""
-        cost = self.pass_cost
-        return (
-            None if cost is None or not self.drafted_per_pass else max(0.0, cost - 1) / self.drafted_per_pass
-        )
+        cost, drafted = self.bet.pass_cost, self.bet.drafted_per_pass
+        return None if cost is None or not drafted else max(0.0, cost - 1) / drafted
 
     @property
     def cause(self) -> str | None:
@@ -196,21 +188,22 @@ class Facts:
         log(speedup) = log(d + 1) - log((d + 1) / E) - log R; log R is shared out by the parts of R. A bet that
         wins has a cause only where one cost stands out.
         """
-        if not self.judged or self.pass_cost is None or self.drafted_per_pass is None:
+        cost, drafted = self.bet.pass_cost, self.bet.drafted_per_pass
+        if not self.judged or cost is None or drafted is None:
             return None
         if not self.wins and self.gpu_free_gib is not None and self.gpu_free_gib < LITTLE_GPU_MEMORY:
             return "memory-pressure"
-        if self.verification_steps is None and (outstanding := self._outstanding_cost()):
+        if self.bet.loss is None and (outstanding := self._outstanding_cost()):
             return outstanding
         if self.wins:
             return None
-        losses = self._losses(self.pass_cost, self.drafted_per_pass)
+        losses = self._losses(cost, drafted)
         worst = max(losses, key=lambda code: losses[code])
         return worst if losses[worst] > 0 and worst != "" else None
 
     def _outstanding_cost(self) -> str | None:
         """Of a pass whose verification nobody measured: what its cost beyond drafting alone gives away."""
-        cost, price = self.pass_cost, self.implied_c
+        cost, price = self.bet.pass_cost, self.implied_c
         if (
             cost is not None
             and cost - (self.draft_steps or 0.0) > DEAR_PASS
@@ -218,7 +211,7 @@ class Facts:
         ):
             return "overhead-unexplained"
         # With p_min the draft steps that were turned down are paid as well, so the price says nothing.
-        dear = price is not None and self.p_min == 0 and price - (self.c or 0.0) > DEAR_TOKEN
+        dear = price is not None and self.p_min == 0 and price - (self.bet.c or 0.0) > DEAR_TOKEN
         return self._verification if dear else None
 
     @property
@@ -227,15 +220,13 @@ class Facts:
 
     def _losses(self, cost: float, drafted: float) -> dict[str, float]:
         """Loss by cause in logarithms; "" stands for what cannot be told apart."""
+        loss = self.bet.loss
         parts = {
             "draft-too-slow": self.draft_steps or 0.0,
-            self._verification: self.verification_steps or 0.0,
-            "": 0.0,
-            "overhead-unexplained": (self.overhead_steps or 0.0) + max(0.0, self.rest_steps or 0.0),
+            self._verification: loss.verification if loss else 0.0,
+            "overhead-unexplained": loss.overhead + max(0.0, loss.unexplained) if loss else 0.0,
         }
-        known = math.fsum(parts.values())
-        if self.verification_steps is None:
-            parts[""], parts["overhead-unexplained"] = max(0.0, cost - 1 - known), 0.0
+        parts[""] = 0.0 if loss else max(0.0, cost - 1 - math.fsum(parts.values()))
         total = math.fsum(parts.values())
         logarithm = max(0.0, math.log(cost)) if cost > 0 else 0.0
         losses = {code: logarithm * steps / total if total > 0 else 0.0 for code, steps in parts.items()}

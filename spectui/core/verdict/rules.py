@@ -1,205 +1,201 @@
 """The measurement table: what can be the case with a bet, ranked, each with its condition and its words.
 
-A row is a code, the group that ranks it, when it holds, and what it says. The codes are part of the headless
-contract and stay stable. Apart from `verdict`, which applies it.
+A row is a code, the group that ranks it, when it holds, what it says, and what it means in general, for the guide.
+What takes more than a line to say stands in `wording`. The codes are part of the headless contract and stay stable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
-from spectui.core.profile import NGRAM_SIMPLE
-from spectui.core.text import counted
-from spectui.core.verdict.facts import (
-    ENOUGH_PASSES,
-    ENOUGH_REQUESTS,
-    MIN_LIVE_PASSES,
-    RESTORED_OFTEN,
-    WINNING_FROM,
-    Facts,
+from spectui.core.verdict.facts import ENOUGH_PASSES, ENOUGH_REQUESTS, RESTORED_OFTEN, Facts
+from spectui.core.verdict.findings import Change, Finding, Group
+from spectui.core.verdict.wording import (
+    acceptance_message,
+    caused_by,
+    drafts_nothing,
+    length_advice,
+    length_change,
+    length_message,
+    lookup_advice,
+    lookup_change,
+    lookup_message,
+    loses_to,
+    no_baseline_advice,
+    no_baseline_message,
+    nothing_wins,
+    off_advice,
+    p_min_advice,
+    repeats,
+    short_message,
+    steps,
+    too_long,
+    too_short_a_run,
+    unexplained_message,
+    verification_advice,
+    verification_message,
+    wrong_pair,
+    yield_message,
 )
-from spectui.core.verdict.findings import Change, Group
 
-_WRONG_PAIR_DRAFTS: Final = 50
-_WRONG_PAIR_RATIO: Final = 0.02
-_OFTEN_REPEATED: Final = 0.5
-_FEW_REPEATS: Final = 3
+_PLACES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "requests": "requests",
+        "passes": "bet.passes",
+        "drafted": "bet.drafted",
+        "accepted": "bet.accepted",
+        "tokens_per_pass": "bet.tokens_per_pass.value",
+        "drafted_per_pass": "bet.drafted_per_pass",
+        "pass_cost": "bet.pass_cost",
+        "c": "bet.c",
+        "verification_steps": "bet.loss.verification",
+        "rest_steps": "bet.loss.unexplained",
+        "speedup": "bet.speedup_actual.value",
+        "speedup_low": "bet.speedup_actual.low",
+        "speedup_high": "bet.speedup_actual.high",
+        "best_length": "best.draft_length",
+        "best_speedup": "best.speedup",
+        "best_low": "best.low",
+        "best_high": "best.high",
+        "best_lookup": "lookup.lookup",
+        "best_lookup_length": "lookup.length",
+        "best_lookup_speedup": "lookup.speedup.value",
+        "best_lookup_low": "lookup.speedup.low",
+        "best_lookup_high": "lookup.speedup.high",
+    }
+)
+"""Where evidence stands in the facts, by its name in the headless contract; other names are the facts' own."""
 
 
-@dataclass(frozen=True, slots=True)
+def evidence_of(facts: Facts, name: str) -> Any:
+    """A number that a finding rests on; None where it is unknown."""
+    value: Any = facts
+    for part in _PLACES.get(name, name).split("."):
+        value = None if value is None else getattr(value, part)
+    return value
+
+
+Text: TypeAlias = str | Callable[[Facts], str]
+"""A text, or how the facts make one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One row of the measurement table."""
 
     code: str
     group: Group
     when: Callable[[Facts], bool]
-    message: Callable[[Facts], str]
-    advice: Callable[[Facts], str] = lambda _: ""
+    message: Text
+    advice: Text = ""
     evidence: tuple[str, ...] = ()
     change: Callable[[Facts], Change | None] = lambda _: None
+    meaning: str = ""
+    """What it means in general, where the message depends on the facts."""
+    remedy: str = ""
+    """What to do about it in general, where the advice depends on the facts."""
+
+    def finding(self, facts: Facts) -> Finding:
+        """What the row says about these facts."""
+        return Finding(
+            code=self.code,
+            group=self.group,
+            message=_said(self.message, facts),
+            advice=_said(self.advice, facts),
+            evidence={name: evidence_of(facts, name) for name in self.evidence},
+            change=self.change(facts),
+        )
+
+    def in_general(self) -> tuple[str, str]:
+        """What it means and what to do, whatever the facts are."""
+        message, advice = (text if isinstance(text, str) else "" for text in (self.message, self.advice))
+        return self.meaning or message, self.remedy or advice
 
 
-def length_message(f: Facts) -> str:
-    """What a pass drafts and what that buys."""
-    if f.tokens_per_pass is None:
-        return f"draft length {f.draft_length}"
-    return f"{f.drafted_per_pass or 0.0:.0f} drafted tokens buy {f.tokens_per_pass - 1:.2f}"
-
-
-def _best(f: Facts) -> str:
-    """The best length's speedup with its interval, which is called a loss where it includes one."""
-    value, low, high = f.best_speedup, f.best_low, f.best_high
-    if value is None:
-        return ""
-    word = "measured" if f.best_measured else "predicted"
-    if low is None or high is None:
-        return f"{word} {value:.2f}x"
-    loss = "; that includes a loss" if low < 1 <= high else ""
-    return f"{word} {value:.2f}x ({low:.2f} to {high:.2f}{loss})"
-
-
-def _lookup_advice(f: Facts) -> str:
-    value, low, high = f.best_lookup_speedup, f.best_lookup_low, f.best_lookup_high
-    return (
-        f"{NGRAM_SIMPLE}, lookup {f.best_lookup}, length {f.best_lookup_length}: "
-        f"predicted {value or 0.0:.2f}x ({low or 0.0:.2f} to {high or 0.0:.2f})"
-    )
-
-
-def _length_advice(f: Facts) -> str:
-    what = "n-gram length" if f.ngram else "draft length"
-    return f"{what} {f.draft_length} -> {f.better_length}: {_best(f)}"
-
-
-def _length_change(f: Facts) -> Change | None:
-    if f.better_length is None:
-        return None
-    return Change(ngram_length=f.better_length) if f.ngram else Change(draft_length=f.better_length)
-
-
-def _yield_message(f: Facts) -> str:
-    if f.tokens_per_pass is None or f.pass_cost is None:
-        return f"the answer comes at {f.speedup or 0.0:.2f} times the plain speed"
-    return f"each pass yields {f.tokens_per_pass:.2f} tokens for {f.pass_cost:.2f} plain steps"
-
-
-def _off_advice(f: Facts) -> str:
-    if f.best_length is None:
-        return "off: this setting loses, and what others would do cannot be told from it; sweep them"
-    if f.best_speedup is None:
-        return "off: no draft length is predicted to win here"
-    return f"off: the best draft length, {f.best_length}, is {_best(f)}"
-
-
-def _no_baseline_message(f: Facts) -> str:
-    if f.baseline_problem:
-        return f"the baseline could not be measured: {f.baseline_problem}"
-    missing = "no measured speed to set against the baseline" if f.baseline_known else "no baseline"
-    return f"{missing}: whether the bet wins is unknown"
-
-
-def _no_baseline_advice(f: Facts) -> str:
-    if f.baseline_expected:
-        return "measure it on the same prompts: spectui measure --baseline"
-    return "give it with --measured" if f.baseline_known else "give one with --baseline"
-
-
-def _few_requests(f: Facts) -> bool:
-    return f.requests is not None and f.requests < ENOUGH_REQUESTS
-
-
-def _short_message(f: Facts) -> str:
-    requests = "" if f.requests is None else f" in {counted(f.requests, 'finished request')}"
-    return f"only {counted(f.passes, 'pass')}{requests} so far"
-
-
-def _drafts_nothing(f: Facts) -> bool:
-    return f.is_on and f.speculating is not False and f.drafted == 0 and f.passes >= 3 * MIN_LIVE_PASSES
-
-
-def _loses_to(f: Facts, better: float | None) -> bool:
-    return f.judged and not f.wins and better is not None
-
-
-def _steps(value: float | None) -> str:
-    return "an unknown number of" if value is None else f"{value:.2f}"
+def _said(text: Text, facts: Facts) -> str:
+    return text if isinstance(text, str) else text(facts)
 
 
 LENGTH_EVIDENCE: Final = ("speedup", "draft_length", "best_length", "best_speedup", "best_low", "best_high")
 
 JUDGING_RULES: Final[tuple[Rule, ...]] = (
     Rule(
-        "speculation-off",
-        Group.NOT_SPECULATING,
-        lambda f: f.is_on and f.speculating is False,
-        lambda f: f"{f.mode} was asked for and nothing speculates: the server says so itself",
-        lambda _: "see the server's log for the reason; the draft only costs memory now",
-        ("mode", "speculating"),
+        code="speculation-off",
+        group=Group.NOT_SPECULATING,
+        when=lambda f: f.is_on and f.speculating is False,
+        message=lambda f: f"{f.mode} was asked for and nothing speculates: the server says so itself",
+        advice="see the server's log for the reason; the draft only costs memory now",
+        meaning="a mode was asked for, and the server speculates in none",
+        evidence=("mode", "speculating"),
     ),
     Rule(
-        "no-drafts",
-        Group.NOT_SPECULATING,
-        lambda f: _drafts_nothing(f) and not f.ngram,
-        lambda f: f"speculation is on, and {f.passes} passes drafted nothing",
-        lambda f: f"lower p_min ({f.p_min:g}) or the least draft length",
-        ("passes", "drafted", "p_min"),
+        code="no-drafts",
+        group=Group.NOT_SPECULATING,
+        when=lambda f: drafts_nothing(f) and not f.ngram,
+        message=lambda f: f"speculation is on, and {f.bet.passes} passes drafted nothing",
+        advice=lambda f: f"lower p_min ({f.p_min:g}) or the least draft length",
+        meaning="speculation is on, and the draft proposes nothing: it is never sure enough",
+        remedy="lower p_min, or the least draft length (draft_min)",
+        evidence=("passes", "drafted", "p_min"),
     ),
     Rule(
-        "draft-on-cpu",
-        Group.NOT_SPECULATING,
-        lambda f: f.is_on and f.draft_on_cpu_beside_gpu,
-        lambda _: "the target runs on the GPU and the draft on the CPU",
-        lambda _: "put the draft on the GPU: draft_gpu_layers = 99",
+        code="draft-on-cpu",
+        group=Group.NOT_SPECULATING,
+        when=lambda f: f.is_on and f.draft_on_cpu_beside_gpu,
+        message="the target runs on the GPU and the draft on the CPU",
+        advice="put the draft on the GPU: draft_gpu_layers = 99",
     ),
     Rule(
-        "baseline-missing",
-        Group.CANNOT_JUDGE,
-        lambda f: f.is_on and f.speedup is None and (f.passes > 0 or not f.counted),
-        _no_baseline_message,
-        _no_baseline_advice,
+        code="baseline-missing",
+        group=Group.CANNOT_JUDGE,
+        when=lambda f: f.is_on and f.speedup is None and (f.bet.passes > 0 or not f.counted),
+        message=no_baseline_message,
+        advice=no_baseline_advice,
+        meaning="the speed without speculation is not known, so nothing says whether the bet wins",
+        remedy="measure it on the same prompts (b, or spectui measure --baseline), or give it with --baseline",
     ),
     Rule(
-        "p-min-hides-acceptance",
-        Group.CANNOT_JUDGE,
-        lambda f: f.is_on and f.ratio_hides,
-        lambda f: (
+        code="p-min-hides-acceptance",
+        group=Group.CANNOT_JUDGE,
+        when=lambda f: f.is_on and f.ratio_hides,
+        message=lambda f: (
             f"with p_min {f.p_min:g} drafts vary in length: the ratio alone tells neither alpha nor tokens"
         ),
-        lambda _: "count as well: drafted, accepted and predicted tokens",
-        ("p_min",),
+        advice="count as well: drafted, accepted and predicted tokens",
+        meaning="with p_min drafts vary in length: the ratio alone tells neither alpha nor tokens",
+        evidence=("p_min",),
     ),
     Rule(
-        "prompts-repeated",
-        Group.CANNOT_JUDGE,
-        lambda f: (
-            f.repeated_prompts >= _FEW_REPEATS
-            and f.repeated_prompts >= _OFTEN_REPEATED * max(1, f.requests or 0)
-        ),
-        lambda f: f"{f.repeated_prompts} of {f.requests} requests repeat an earlier prompt",
-        lambda _: "measure on distinct prompts: caches make repeated ones look far too good",
-        ("repeated_prompts", "requests"),
+        code="prompts-repeated",
+        group=Group.CANNOT_JUDGE,
+        when=repeats,
+        message=lambda f: f"{f.repeated_prompts} of {f.requests} requests repeat an earlier prompt",
+        advice="measure on distinct prompts: caches make repeated ones look far too good",
+        meaning="many requests repeat an earlier prompt",
+        evidence=("repeated_prompts", "requests"),
     ),
     Rule(
-        "run-too-short",
-        Group.CANNOT_JUDGE,
-        lambda f: f.is_on and f.counted and f.passes > 0 and (f.passes < ENOUGH_PASSES or _few_requests(f)),
-        _short_message,
-        lambda _: f"trust the numbers from {ENOUGH_PASSES} passes and {ENOUGH_REQUESTS} requests on",
-        ("passes", "requests"),
+        code="run-too-short",
+        group=Group.CANNOT_JUDGE,
+        when=too_short_a_run,
+        message=short_message,
+        advice=f"trust the numbers from {ENOUGH_PASSES} passes and {ENOUGH_REQUESTS} requests on",
+        meaning="there are too few passes or finished requests yet",
+        evidence=("passes", "requests"),
     ),
     Rule(
-        "ngram-better",
-        Group.THE_BET,
-        lambda f: f.better_lookup,
-        lambda f: (
-            "the answers repeat what stands before them in another measure than this lookup is made for"
-            if f.ngram
-            else "the answers repeat what stands before them, and looking that up drafts it without a model"
-        ),
-        _lookup_advice,
-        (
+        code="ngram-better",
+        group=Group.THE_BET,
+        when=lambda f: f.better_lookup,
+        message=lookup_message,
+        advice=lookup_advice,
+        meaning="the answers repeat what stands before them, and looking that up is predicted to be the best",
+        remedy="use ngram-simple with the lookup and the length that the advice names",
+        evidence=(
             "speedup",
             "best_lookup",
             "best_lookup_length",
@@ -207,197 +203,206 @@ JUDGING_RULES: Final[tuple[Rule, ...]] = (
             "best_lookup_low",
             "best_lookup_high",
         ),
-        lambda f: Change(mode=NGRAM_SIMPLE, ngram_lookup=f.best_lookup, ngram_length=f.best_lookup_length),
+        change=lookup_change,
     ),
     Rule(
-        "winning",
-        Group.THE_BET,
-        lambda f: f.wins,
-        _yield_message,
-        lambda f: _length_advice(f) if f.better_length else "",
-        ("speedup", "speedup_low", "speedup_high", "tokens_per_pass"),
-        _length_change,
+        code="winning",
+        group=Group.THE_BET,
+        when=lambda f: f.wins,
+        message=yield_message,
+        advice=lambda f: length_advice(f) if f.better_length else "",
+        meaning="a pass yields more than it costs",
+        remedy="nothing, or take the draft length that is predicted to be better still",
+        evidence=("speedup", "speedup_low", "speedup_high", "tokens_per_pass"),
+        change=length_change,
     ),
     Rule(
-        "ngram-too-long",
-        Group.THE_BET,
-        lambda f: f.ngram and _loses_to(f, f.better_length) and (f.better_length or 0) < f.draft_length,
-        length_message,
-        _length_advice,
-        LENGTH_EVIDENCE,
-        _length_change,
+        code="ngram-too-long",
+        group=Group.THE_BET,
+        when=partial(too_long, ngram=True),
+        message=length_message,
+        advice=length_advice,
+        meaning="the lookup drafts more tokens than are kept",
+        remedy="take the shorter length that the advice names",
+        evidence=LENGTH_EVIDENCE,
+        change=length_change,
     ),
     Rule(
-        "draft-too-long",
-        Group.THE_BET,
-        lambda f: not f.ngram and _loses_to(f, f.better_length) and (f.better_length or 0) < f.draft_length,
-        length_message,
-        _length_advice,
-        LENGTH_EVIDENCE,
-        _length_change,
+        code="draft-too-long",
+        group=Group.THE_BET,
+        when=partial(too_long, ngram=False),
+        message=length_message,
+        advice=length_advice,
+        meaning="more tokens are drafted than are kept, and each costs",
+        remedy="take the shorter draft length that the advice names",
+        evidence=LENGTH_EVIDENCE,
+        change=length_change,
     ),
     Rule(
-        "draft-too-short",
-        Group.THE_BET,
-        lambda f: _loses_to(f, f.better_length) and (f.better_length or 0) > f.draft_length,
-        lambda f: f"{f.draft_length} drafted tokens leave speed on the table",
-        _length_advice,
-        LENGTH_EVIDENCE,
-        _length_change,
+        code="draft-too-short",
+        group=Group.THE_BET,
+        when=lambda f: loses_to(f, f.better_length) and (f.better_length or 0) > f.draft_length,
+        message=lambda f: f"{f.draft_length} drafted tokens leave speed on the table",
+        advice=length_advice,
+        meaning="most drafts are kept whole, so longer ones would be as well",
+        remedy="take the longer draft length that the advice names",
+        evidence=LENGTH_EVIDENCE,
+        change=length_change,
     ),
     Rule(
-        "p-min-too-high",
-        Group.THE_BET,
-        lambda f: _loses_to(f, f.better_p_min),
-        lambda f: f"p_min {f.p_min:g} leaves {f.drafted_per_pass or 0.0:.2f} drafted tokens per pass",
-        lambda f: (
-            f"p_min {f.p_min:g} -> {f.better_p_min or 0.0:g}: measured {f.best_p_min_speedup or 0.0:.2f}x"
+        code="p-min-too-high",
+        group=Group.THE_BET,
+        when=lambda f: loses_to(f, f.better_p_min),
+        message=lambda f: (
+            f"p_min {f.p_min:g} leaves {f.bet.drafted_per_pass or 0.0:.2f} drafted tokens per pass"
         ),
-        ("speedup", "p_min", "best_p_min", "best_p_min_speedup", "drafted_per_pass"),
-        lambda f: Change(p_min=f.better_p_min),
+        advice=p_min_advice,
+        meaning="the draft stops too early, before tokens that would have been kept",
+        remedy="take the lower p_min that the advice names",
+        evidence=("speedup", "p_min", "best_p_min", "best_p_min_speedup", "drafted_per_pass"),
+        change=lambda f: Change(p_min=f.better_p_min),
     ),
     Rule(
-        "no-drafts",
-        Group.THE_BET,
-        lambda f: _drafts_nothing(f) and f.ngram,
-        lambda f: f"the lookup found nothing to draft in {f.passes} passes",
-        lambda _: "this workload repeats nothing: use a draft model, or a shorter lookup",
-        ("passes", "drafted"),
+        code="no-drafts",
+        group=Group.THE_BET,
+        when=lambda f: drafts_nothing(f) and f.ngram,
+        message=lambda f: f"the lookup found nothing to draft in {f.bet.passes} passes",
+        advice="this workload repeats nothing: use a draft model, or a shorter lookup",
+        meaning="the lookup found nothing to draft",
+        evidence=("passes", "drafted"),
     ),
     Rule(
-        "off-is-best",
-        Group.THE_BET,
-        lambda f: (
-            f.judged
-            and not f.wins
-            and f.better_length is None
-            and f.better_p_min is None
-            and not f.better_lookup
-            and f.at_most is not None
-            and f.at_most < WINNING_FROM
-        ),
-        _yield_message,
-        _off_advice,
-        ("speedup", "tokens_per_pass", "best_length", "best_speedup"),
-        lambda _: Change(mode="off"),
+        code="off-is-best",
+        group=Group.THE_BET,
+        when=nothing_wins,
+        message=yield_message,
+        advice=off_advice,
+        meaning="a pass costs more than it yields, and no setting that can be predicted is better",
+        remedy="turn speculation off, or sweep the settings that cannot be predicted",
+        evidence=("speedup", "tokens_per_pass", "best_length", "best_speedup"),
+        change=lambda _: Change(mode="off"),
     ),
 )
 
 CAUSE_RULES: Final[tuple[Rule, ...]] = (
     Rule(
-        "acceptance-low",
-        Group.THE_BET,
-        lambda f: f.cause == "acceptance-low",
-        lambda f: (
-            f"of {f.drafted_per_pass or 0.0:.1f} drafted tokens a pass keeps {(f.tokens_per_pass or 1.0) - 1:.2f}"
+        code="acceptance-low",
+        group=Group.THE_BET,
+        when=partial(caused_by, "acceptance-low"),
+        message=acceptance_message,
+        advice="a draft closer to the target, or a more predictable workload, is kept more often",
+        meaning="few of the drafted tokens are kept",
+        evidence=("tokens_per_pass", "drafted_per_pass"),
+    ),
+    Rule(
+        code="draft-too-slow",
+        group=Group.THE_BET,
+        when=partial(caused_by, "draft-too-slow"),
+        message=lambda f: (
+            f"drafting takes {steps(f.draft_steps)} of {steps(f.bet.pass_cost)} plain steps per pass"
         ),
-        lambda _: "a draft closer to the target, or a more predictable workload, is kept more often",
-        ("tokens_per_pass", "drafted_per_pass"),
+        advice="a smaller or more quantised draft costs less",
+        meaning="drafting takes most of what a pass costs",
+        evidence=("c", "draft_steps", "pass_cost"),
     ),
     Rule(
-        "draft-too-slow",
-        Group.THE_BET,
-        lambda f: f.cause == "draft-too-slow",
-        lambda f: f"drafting takes {_steps(f.draft_steps)} of {_steps(f.pass_cost)} plain steps per pass",
-        lambda _: "a smaller or more quantised draft costs less",
-        ("c", "draft_steps", "pass_cost"),
+        code="verification-expensive",
+        group=Group.THE_BET,
+        when=partial(caused_by, "verification-expensive"),
+        message=verification_message,
+        advice=verification_advice,
+        meaning="checking the drafted tokens costs much more than a plain pass",
+        remedy="it lies in the model and the backend: draft fewer tokens, and measure V(n) with spectui probe",
+        evidence=("implied_c", "verification_steps", "pass_cost"),
     ),
     Rule(
-        "verification-expensive",
-        Group.THE_BET,
-        lambda f: f.cause == "verification-expensive",
-        lambda f: (
-            f"verifying takes {f.verification_steps:.2f} plain steps beyond a plain pass"
-            if f.verification_steps is not None
-            else f"a drafted token costs {_steps(f.implied_c)} plain steps: no draft is that slow, verifying is"
+        code="concurrency-saturated",
+        group=Group.THE_BET,
+        when=partial(caused_by, "concurrency-saturated"),
+        message=lambda f: (
+            f"with {f.slots} busy slots the drafts of all are verified, and rows are no longer free"
         ),
-        lambda f: (
-            "it lies in the model and the backend: a shorter draft has fewer tokens to verify"
-            if f.verification_steps is not None
-            else "it lies in the model and the backend: measure V(n) with spectui probe"
-        ),
-        ("implied_c", "verification_steps", "pass_cost"),
+        advice="fewer requests at once, or no speculation while so many run",
+        meaning="many slots are busy, the drafts of all are verified, and rows are no longer free",
+        evidence=("slots", "implied_c", "verification_steps", "pass_cost"),
     ),
     Rule(
-        "concurrency-saturated",
-        Group.THE_BET,
-        lambda f: f.cause == "concurrency-saturated",
-        lambda f: f"with {f.slots} busy slots the drafts of all are verified, and rows are no longer free",
-        lambda _: "fewer requests at once, or no speculation while so many run",
-        ("slots", "implied_c", "verification_steps", "pass_cost"),
-    ),
-    Rule(
-        "state-rollback",
-        Group.THE_BET,
-        lambda f: f.is_on and (f.restored_share or 0.0) >= RESTORED_OFTEN,
-        lambda f: (
+        code="state-rollback",
+        group=Group.THE_BET,
+        when=lambda f: f.is_on and (f.restored_share or 0.0) >= RESTORED_OFTEN,
+        message=lambda f: (
             f"the server restored its state after {100 * (f.restored_share or 0.0):.0f} % of the drafts"
         ),
-        lambda _: "recurrent and hybrid targets pay so for each rejected draft; their own MTP layers do not",
-        ("restored_share",),
+        advice="recurrent and hybrid targets pay so for each rejected draft; their own MTP layers do not",
+        meaning="the server restores its state after many of the drafts, and that costs time",
+        evidence=("restored_share",),
     ),
     Rule(
-        "memory-pressure",
-        Group.THE_BET,
-        lambda f: f.cause == "memory-pressure",
-        lambda f: f"only {f.gpu_free_gib or 0.0:.2f} GiB of GPU memory are free: drivers page at that",
-        lambda _: "a smaller context or a smaller draft frees memory",
-        ("gpu_free_gib", "pass_cost"),
-    ),
-    Rule(
-        "overhead-unexplained",
-        Group.THE_BET,
-        lambda f: f.cause == "overhead-unexplained",
-        lambda f: (
-            f"a pass costs {_steps(f.pass_cost)} plain steps for {f.drafted_per_pass or 0.0:.1f} drafted tokens: "
-            "neither drafting nor verifying explains that"
+        code="memory-pressure",
+        group=Group.THE_BET,
+        when=partial(caused_by, "memory-pressure"),
+        message=lambda f: (
+            f"only {f.gpu_free_gib or 0.0:.2f} GiB of GPU memory are free: drivers page at that"
         ),
-        lambda _: "look for paging: GPU memory that is full, layers on the CPU, another process",
-        ("pass_cost", "drafted_per_pass", "implied_c", "rest_steps"),
+        advice="a smaller context or a smaller draft frees memory",
+        meaning="hardly any GPU memory is free, and drivers page at that",
+        evidence=("gpu_free_gib", "pass_cost"),
+    ),
+    Rule(
+        code="overhead-unexplained",
+        group=Group.THE_BET,
+        when=partial(caused_by, "overhead-unexplained"),
+        message=unexplained_message,
+        advice="look for paging: GPU memory that is full, layers on the CPU, another process",
+        meaning="a pass costs more than drafting and verifying explain",
+        evidence=("pass_cost", "drafted_per_pass", "implied_c", "rest_steps"),
     ),
 )
 
 TO_KNOW_RULES: Final[tuple[Rule, ...]] = (
     Rule(
-        "wrong-pair",
-        Group.TO_KNOW,
-        lambda f: (
-            f.drafted >= _WRONG_PAIR_DRAFTS and f.accepted < _WRONG_PAIR_RATIO * f.drafted and not f.ngram
+        code="wrong-pair",
+        group=Group.TO_KNOW,
+        when=wrong_pair,
+        message=lambda f: (
+            f"{f.bet.accepted} of {f.bet.drafted} drafted tokens were accepted: this draft does not fit this target"
         ),
-        lambda f: (
-            f"{f.accepted} of {f.drafted} drafted tokens were accepted: this draft does not fit this target"
+        advice="try another draft model",
+        meaning="next to no drafted token is accepted: this draft does not fit this target",
+        evidence=("drafted", "accepted"),
+    ),
+    Rule(
+        code="gpu-unused",
+        group=Group.TO_KNOW,
+        when=lambda f: f.gpu_unused,
+        message=lambda _: (
+            "gpu_layers asks for a GPU, and this llama-server uses none: all layers are on the CPU"
         ),
-        lambda _: "try another draft model",
-        ("drafted", "accepted"),
+        advice="bring a llama-server that was built for your GPU (--list-devices names what it sees)",
     ),
     Rule(
-        "gpu-unused",
-        Group.TO_KNOW,
-        lambda f: f.gpu_unused,
-        lambda _: "gpu_layers asks for a GPU, and this llama-server uses none: all layers are on the CPU",
-        lambda _: "bring a llama-server that was built for your GPU (--list-devices names what it sees)",
+        code="old-two-pass-server",
+        group=Group.TO_KNOW,
+        when=lambda f: f.bet.two_pass,
+        message="this build runs two target passes per cycle",
+        advice="a build from b7323 on needs one",
     ),
     Rule(
-        "old-two-pass-server",
-        Group.TO_KNOW,
-        lambda f: f.two_pass_server,
-        lambda _: "this build runs two target passes per cycle",
-        lambda _: "a build from b7323 on needs one",
+        code="default-changed",
+        group=Group.TO_KNOW,
+        when=lambda f: bool(f.default_changed),
+        message=lambda f: f.default_changed,
+        advice="write draft length and p_min on the command line: defaults changed in b4742 and b9235",
+        meaning="the log shows the defaults of newer builds, and other values were expected",
+        evidence=("draft_length", "p_min"),
     ),
     Rule(
-        "default-changed",
-        Group.TO_KNOW,
-        lambda f: bool(f.default_changed),
-        lambda f: f.default_changed,
-        lambda _: "write draft length and p_min on the command line: defaults changed in b4742 and b9235",
-        ("draft_length", "p_min"),
-    ),
-    Rule(
-        "baseline-stale",
-        Group.TO_KNOW,
-        lambda f: bool(f.baseline_stale),
-        lambda f: f.baseline_stale,
-        lambda _: "measure it again",
+        code="baseline-stale",
+        group=Group.TO_KNOW,
+        when=lambda f: bool(f.baseline_stale),
+        message=lambda f: f.baseline_stale,
+        advice="measure it again",
+        meaning="the baseline was measured with another build, file or setting",
     ),
 )
 

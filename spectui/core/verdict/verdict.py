@@ -20,7 +20,8 @@ from spectui.core.verdict.findings import (
     Verdict,
     launch_finding,
 )
-from spectui.core.verdict.rules import MEASUREMENT_RULES, length_message
+from spectui.core.verdict.rules import MEASUREMENT_RULES
+from spectui.core.verdict.wording import length_message
 
 __all__ = [
     "LAUNCH_ADVICE",
@@ -44,16 +45,7 @@ def judge(facts: Facts, failures: Sequence[Failure] = ()) -> Verdict:
     said = {f.code for f in failures}
     findings = [launch_finding(f) for f in failures]
     findings += [
-        Finding(
-            code=rule.code,
-            group=rule.group,
-            message=rule.message(facts),
-            advice=rule.advice(facts),
-            evidence={name: getattr(facts, name) for name in rule.evidence},
-            change=rule.change(facts),
-        )
-        for rule in MEASUREMENT_RULES
-        if rule.code not in said and rule.when(facts)
+        rule.finding(facts) for rule in MEASUREMENT_RULES if rule.code not in said and rule.when(facts)
     ]
     findings.sort(key=lambda f: f.group)
     outcome = _outcome(facts, findings)
@@ -84,10 +76,12 @@ def _headline(f: Facts, outcome: Outcome, findings: Sequence[Finding]) -> str:
     bet = next((x for x in findings if x.group == Group.THE_BET and x.code != _LOOKUP), None)
     if f.speedup is not None and f.judged:
         about = bet.message if bet else length_message(f)
-        best = f". Best here: length {f.better_length}, {f.best_speedup:.2f}x" if f.better_length else ""
-        if f.better_lookup:
-            sizes = f"lookup {f.best_lookup}, length {f.best_lookup_length}"
-            best = f". Best here: {NGRAM_SIMPLE}, {sizes}, {f.best_lookup_speedup:.2f}x"
+        best = ""
+        if f.best is not None and f.better_length:
+            best = f". Best here: length {f.better_length}, {f.best.speedup:.2f}x"
+        if f.lookup is not None and f.better_lookup:
+            sizes = f"lookup {f.lookup.lookup}, length {f.lookup.length}"
+            best = f". Best here: {NGRAM_SIMPLE}, {sizes}, {f.lookup.speedup.value:.2f}x"
         return f"{f.speedup:.2f}x: {about}{best}"
     if findings:
         return findings[0].message

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 from spectui.core.ab.divergence import Divergence
-from spectui.core.bet.estimates import BetView, Estimate
+from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.profile import SamplingSettings, TuningProfile, restart_changes
 
 ArmName = Literal["a", "b"]
@@ -39,7 +39,7 @@ class ArmView:
     profile: TuningProfile
     name: str
     """Such as "running", "staged" or a profile's name."""
-    bet: BetView = field(default_factory=BetView)
+    bet: BetReading = field(default_factory=BetReading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from spectui.core.bet.estimates import BetView, CurvePoint, LookupPrediction
+from spectui.core.bet.estimates import BetReading, CurvePoint, LookupPrediction
 from spectui.core.profile import TuningProfile
 from spectui.core.verdict.verdict import Outcome, Verdict
 
@@ -226,7 +226,7 @@ class Snapshot:
     """Progress of warm-up or baseline in a few words."""
     lent_to: str = ""
     """Who has the device while the server or the traffic of the session is down, as "the sweep"; else empty."""
-    bet: BetView = field(default_factory=BetView)
+    bet: BetReading = field(default_factory=BetReading)
     history: HistoryView = field(default_factory=HistoryView)
     curve: CurveView = field(default_factory=CurveView)
     verdict: Verdict = field(default_factory=Verdict)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import draft_length_of
 from spectui.core.profile import OFF, TuningProfile, asks_for_gpu, is_ngram, needs_draft_model, used_draft
 from spectui.core.secrets import redacted
@@ -303,14 +303,14 @@ async def _running(profile: TuningProfile, around: Surroundings) -> Diagnosis:
     return Diagnosis(examined=examined, findings=tuple(findings))
 
 
-def _bet(counters: ServerCounters, server: AttachedServer) -> BetView:
+def _bet(counters: ServerCounters, server: AttachedServer) -> BetReading:
     """What the counters count. A pass commits one token more than it accepts, so they tell the passes as well."""
     drafted, accepted, predicted = counters.drafted, counters.accepted, counters.tokens_predicted
     two_pass = bool(server.speculating) and server.build_number in TWO_PASSES
     if drafted is None or accepted is None or predicted is None:
-        return BetView(two_pass=two_pass)
+        return BetReading(two_pass=two_pass)
     passes = max(0, int(predicted - accepted))
-    return BetView(passes=passes, drafted=int(drafted), accepted=int(accepted), two_pass=two_pass)
+    return BetReading(passes=passes, drafted=int(drafted), accepted=int(accepted), two_pass=two_pass)
 
 
 def _advised(finding: Finding, around: Surroundings) -> Finding:

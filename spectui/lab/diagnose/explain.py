@@ -113,24 +113,24 @@ def explain_log(given: Given, path: str) -> Explanation:
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     """The object of `explain --json`; unknown is null, and a best length of null with 1.0 means off."""
-    values, alpha = explanation.values, explanation.values.alpha
-    best = values.best
+    facts, bet = explanation.values.facts, explanation.values.facts.bet
+    alpha, best = bet.alpha, facts.best
     worthwhile = best is not None and best.speedup >= WINNING_FROM and (best.low is None or best.low > 1)
     return {
         "alpha": alpha.value if alpha else None,
         "alpha_low": alpha.low if alpha else None,
         "alpha_high": alpha.high if alpha else None,
-        "acceptance_ratio": values.acceptance_ratio,
-        "tokens_per_pass": values.tokens_per_pass,
-        "drafted_per_pass": values.drafted_per_pass,
-        "round_cost": values.pass_cost,
-        "implied_c": values.implied_c,
-        "speedup_actual": values.speedup_actual,
-        "speedup_textbook": values.speedup_textbook,
-        "speedup_predicted": values.speedup_predicted,
+        "acceptance_ratio": bet.acceptance_ratio,
+        "tokens_per_pass": facts.tokens_per_pass,
+        "drafted_per_pass": bet.drafted_per_pass,
+        "round_cost": bet.pass_cost,
+        "implied_c": facts.implied_c,
+        "speedup_actual": facts.speedup,
+        "speedup_textbook": bet.speedup_textbook,
+        "speedup_predicted": bet.speedup_predicted,
         "predictions": [
             {"k": p.draft_length, "speedup": p.speedup, "low": p.low, "high": p.high}
-            for p in values.predictions
+            for p in explanation.values.predictions
         ],
         "best": {
             "k": best.draft_length if best and worthwhile else None,

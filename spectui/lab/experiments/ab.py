@@ -15,10 +15,10 @@ from typing import Final, TypeAlias
 from spectui.core.ab.comparison import MIN_BLOCKS, Comparison, Pair, Reading, compare_together
 from spectui.core.ab.divergence import Divergence, first_divergence
 from spectui.core.ab.interim_looks import Ended, Looks, Reason
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.baseline import Baseline
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.intervals import TWO_STARTS_ERROR
 from spectui.core.bet.passes import in_cycles
-from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import TuningProfile
 from spectui.core.views.ab import ArmName
 from spectui.errors import SpectuiError
@@ -274,20 +274,20 @@ class AbRun:
         finally:
             await arm.close(workload.name)
 
-    def bets(self, workload: str) -> tuple[BetView | None, BetView | None]:
+    def bets(self, workload: str) -> tuple[BetReading | None, BetReading | None]:
         """What both arms have shown so far; None before an arm's first turn."""
-        a = self._a.bet(workload, *self._plain(self._b, workload))
-        return a, self._b.bet(workload, *self._plain(self._a, workload))
+        a = self._a.bet(workload, self._baseline(self._b, workload))
+        return a, self._b.bet(workload, self._baseline(self._a, workload))
 
-    def _plain(self, arm: Arm, workload: str) -> tuple[SpeedEstimate | None, str]:
+    def _baseline(self, arm: Arm, workload: str) -> Baseline | None:
         """An arm without speculation on the same target is what the other's bet is measured against."""
         name, other = ("arm a", self._b) if arm is self._a else ("arm b", self._a)
-        plain = arm.speed(workload) if arm.is_baseline_of(other) else None
-        return plain, name if plain else ""
+        speed = arm.speed(workload) if arm.is_baseline_of(other) else None
+        return Baseline(speed, name) if speed else None
 
     def _conclude(self, workload: str, failure: str | None) -> None:
         for arm, other in ((self._a, self._b), (self._b, self._a)):
-            arm.conclude(workload, *self._plain(other, workload), failure=failure)
+            arm.conclude(workload, self._baseline(other, workload), failure=failure)
 
 
 def same_traffic(a: TuningProfile, b: TuningProfile) -> TuningProfile:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spectui.core.bet.curves import with_costs
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.baseline import Baseline
+from spectui.core.bet.curves import reading_of
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import DraftTiming, SpeedEstimate, drafting_since
 from spectui.core.profile import OFF, ServerSettings, TuningProfile
 from spectui.errors import SpectuiError
@@ -61,7 +62,7 @@ class Arm:
         self._known: TuningProfile | None = None
         self._fixed_length: bool | None = None
         self._answers: dict[str, Answers] = {}
-        self._against: dict[str, tuple[SpeedEstimate | None, str]] = {}
+        self._against: dict[str, Baseline | None] = {}
         """What a workload's bet was measured against, once that is known."""
         self._drafting: dict[str, DraftTiming] = {}
         self._before: DraftTiming | None = None
@@ -126,31 +127,27 @@ class Arm:
         answers = self._answers.get(workload)
         return answers.segment.speed() if answers else None
 
-    def bet(self, workload: str, baseline: SpeedEstimate | None, source: str) -> BetView | None:
-        """The bet on a workload as far as it was measured; None before its first turn."""
+    def bet(self, workload: str, baseline: Baseline | None) -> BetReading | None:
+        """The bet on a workload as far as it was measured; None before its first turn.
+
+        Nothing is probed between the turns of an arm.
+        """
         answers = self._answers.get(workload)
         if answers is None:
             return None
-        bet = answers.segment.bet(
-            baseline=baseline,
-            baseline_source=source,
-            drafting=self._drafted(workload, self._server if self._open else None),
-        )
-        # Nothing is probed between the turns of an arm.
-        return with_costs(bet, {})
+        drafting = self._drafted(workload, self._server if self._open else None)
+        return reading_of(answers.segment, baseline, drafting=drafting)
 
-    def conclude(
-        self, workload: str, baseline: SpeedEstimate | None, source: str, *, failure: str | None = None
-    ) -> None:
+    def conclude(self, workload: str, baseline: Baseline | None, *, failure: str | None = None) -> None:
         """Take what a workload yielded into the measurement, and keep it; failure: what ended it early."""
-        bet = self.bet(workload, baseline, source)
+        bet = self.bet(workload, baseline)
         if bet is None:
             return
         if self._open and self._server is not None:
             self._account(workload, self._server)
         self.measurement.bets[workload] = bet
         self.measurement.judge(workload, self._answers[workload].segment, self._server)
-        self._against[workload] = baseline, source
+        self._against[workload] = baseline
         self._records.pop(workload).end(failure=failure)
 
     def is_baseline_of(self, other: Arm) -> bool:
@@ -176,8 +173,8 @@ class Arm:
         name, settings = workload.name, self._settings(workload)
 
         def summary() -> RunSummary:
-            bet = self.bet(name, *self._against.get(name, (None, "")))
-            return summary_of(bet or BetView(), self.speed(name))
+            bet = self.bet(name, self._against.get(name))
+            return summary_of(bet or BetReading(), self.speed(name))
 
         record = self._records[name] = self._recorder.begin(server, settings, summary, source="ab")
         self._answers[name] = Answers(

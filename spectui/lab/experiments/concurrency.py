@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spectui.core.bet.baseline import Baseline
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.profile import OFF, TuningProfile
 from spectui.errors import LaunchError, ServerError, SpectuiError, UsageError
 from spectui.lab.measuring.attached_settings import first_prompt, known_settings
@@ -35,7 +35,7 @@ class Level:
     """One number of requests at once; speeds are aggregate tokens per second inside `bet`."""
 
     at_once: int
-    bet: BetView
+    bet: BetReading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class ConcurrencySweep:
                 )
             without = without.with_server(url=second)
         baselines: dict[int, Baseline] = {}
-        bets: dict[int, BetView] = {}
+        bets: dict[int, BetReading] = {}
         build: str | None = None
         failure: SpectuiError | None = None
         try:
@@ -150,7 +150,7 @@ class ConcurrencySweep:
                 raise
             failure = error
         rows = tuple(
-            Level(at_once=n, bet=bets.get(n, BetView(baseline=baseline.speed.aggregate)))
+            Level(at_once=n, bet=bets.get(n, BetReading(baseline=baseline.speed.aggregate)))
             for n, baseline in baselines.items()
         )
         return Levels(workload=workload.name, build=build, rows=rows, failure=failure)
@@ -172,7 +172,7 @@ class ConcurrencySweep:
         run = MeasuredRun(
             server,
             profile,
-            plain=baseline,
+            baseline=baseline,
             fixed_length=fixed_length,
             on_request=lambda n: self._progress(f"{what}, {at_once} at once: {n} of {total} requests"),
         )
@@ -202,7 +202,7 @@ def with_slots(profile: TuningProfile, slots: int) -> TuningProfile:
     return profile.with_server(parallel=slots, context=each * slots if each else server.context)
 
 
-def _outcome(bet: BetView) -> str:
+def _outcome(bet: BetReading) -> str:
     actual = bet.speedup_actual
     if actual is None:
         return "unknown"
@@ -211,7 +211,7 @@ def _outcome(bet: BetView) -> str:
     return "wins" if low > 1 else "loses" if high < 1 else "even"
 
 
-def _judged(bet: BetView) -> str:
+def _judged(bet: BetReading) -> str:
     actual = bet.speedup_actual
     return _outcome(bet) + (f" ({actual.value:.2f}x)" if actual is not None else "")
 

@@ -11,7 +11,7 @@ from random import Random
 
 from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import curve_of, predicted_lookup
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.bet.speedup import best_point
 from spectui.core.profile import OFF, TuningProfile
@@ -47,7 +47,7 @@ class Measurement:
 
     build: str | None = None
     argv: tuple[str, ...] = ()
-    bets: dict[str, BetView] = field(default_factory=dict)
+    bets: dict[str, BetReading] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     failure: SpectuiError | None = None
@@ -108,7 +108,7 @@ class Measurer:
                 run = MeasuredRun(
                     server,
                     server.profile,
-                    plain=baselines.get(name),
+                    baseline=baselines.get(name),
                     fixed_length=fixed_length,
                     on_request=self._counting(f"{name}:", order.requests),
                 )
@@ -205,6 +205,6 @@ def ended_by(
 ) -> Measurement:
     """The measurement as far as it came, with what ended it as its first finding."""
     result.failure = error
-    verdict = verdict_of(BetView(), profile, server, failures=(failure_of(error),))
+    verdict = verdict_of(BetReading(), profile, server, failures=(failure_of(error),))
     result.findings = [*verdict.findings, *result.findings]
     return result

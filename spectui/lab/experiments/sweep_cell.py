@@ -62,7 +62,7 @@ class CellRunner:
         run = self._run = MeasuredRun(
             self._server,
             profile,
-            plain=known if self._measurer is None else None,
+            baseline=known if self._measurer is None else None,
             on_request=lambda _count: None,
             on_answer=answers.append if self._measurer is not None else None,
         )

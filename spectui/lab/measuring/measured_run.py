@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from spectui.core.bet.baseline import Baseline
-from spectui.core.bet.curves import with_costs
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.curves import reading_of
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import Segment, drafting_since
 from spectui.core.profile import TuningProfile
 from spectui.core.views.run_list import RunSource
@@ -119,7 +119,8 @@ class Collector:
 class MeasuredRun:
     """A run of `profile` on a server that is ready.
 
-    plain: what the bet is measured against, None where that is not known. on_request: told how many requests ended.
+    baseline: what the bet is measured against, None where that is not known. on_request: told how many requests
+    ended.
     """
 
     def __init__(
@@ -127,14 +128,14 @@ class MeasuredRun:
         server: Server,
         profile: TuningProfile,
         *,
-        plain: Baseline | None,
+        baseline: Baseline | None,
         on_request: Callable[[int], None],
         fixed_length: bool | None = None,
         on_answer: Callable[[RequestResult], None] | None = None,
     ) -> None:
         self._server = server
         self._profile = profile
-        self._plain = plain
+        self._baseline = baseline
         self._on_request = on_request
         self._before = server.drafting
         self._record: RunRecord | None = None
@@ -160,15 +161,10 @@ class MeasuredRun:
             self._record = record
             await self._collector.send(self._server, prompts, requests=requests)
 
-    def bet(self) -> BetView:
+    def bet(self) -> BetReading:
         """The bet as far as it was measured."""
-        plain = self._plain
-        bet = self.segment.bet(
-            baseline=plain.speed if plain else None,
-            baseline_source=plain.source if plain else "",
-            drafting=drafting_since(self._before, self._server.drafting),
-        )
-        return with_costs(bet, plain.v, plain.v_error) if plain else with_costs(bet, {})
+        drafting = drafting_since(self._before, self._server.drafting)
+        return reading_of(self.segment, self._baseline, drafting=drafting)
 
     def _summary(self) -> RunSummary:
         return summary_of(self.bet(), self.segment.speed())

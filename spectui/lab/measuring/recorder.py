@@ -11,11 +11,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TypeVar
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.segment import SpeedEstimate
 from spectui.core.profile import TuningProfile
 from spectui.core.views.run_list import RunSource
@@ -215,30 +215,17 @@ class RunRecord:
         return store.begin_run(self._conditions(), summary, at=self._started_at, source=self._source)
 
 
-def summary_of(bet: BetView, speed: SpeedEstimate | None) -> RunSummary:
-    """A segment's numbers as they are kept. speed: the segment's own, with its interval."""
+def summary_of(bet: BetReading, speed: SpeedEstimate | None) -> RunSummary:
+    """A reading as it is kept. speed: the segment's own, with its interval."""
+    same = {each.name: getattr(bet, each.name) for each in fields(RunSummary) if hasattr(bet, each.name)}
     return RunSummary(
-        requests=bet.requests,
-        passes=bet.passes,
-        tokens=bet.tokens,
-        drafted=bet.drafted,
-        accepted=bet.accepted,
-        tokens_per_second=speed.aggregate if speed else None,
-        time_to_first_token_ms=bet.time_to_first_token_ms,
-        alpha=bet.alpha,
-        acceptance_ratio=bet.acceptance_ratio,
-        tokens_per_pass=bet.tokens_per_pass,
-        drafted_per_pass=bet.drafted_per_pass,
-        survival=tuple(row.survival for row in bet.survival),
-        pass_ms=bet.pass_ms,
-        round_cost=bet.pass_cost,
-        costs=replace(bet.costs, v=dict(bet.costs.v)),
-        stalled=bet.stalled,
-        baseline=bet.baseline,
-        baseline_source=bet.baseline_source,
-        speedup_actual=bet.speedup_actual,
-        speedup_textbook=bet.speedup_textbook,
-        speedup_predicted=bet.speedup_predicted,
+        **{
+            **same,
+            "tokens_per_second": speed.aggregate if speed else None,
+            "survival": tuple(row.survival for row in bet.survival),
+            "round_cost": bet.pass_cost,
+            "costs": replace(bet.costs, v=dict(bet.costs.v)),
+        }
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from spectui.core.bet.estimates import BetView, Cost, Costs, Source
+from spectui.core.bet.estimates import BetReading, Cost, Costs, Source
 from spectui.core.secrets import redacted
 from spectui.lab.experiments.measure import Measurement
 from spectui.lab.measuring.probe import ProbeResult
 from spectui.lab.reports.text import finding_to_json
 
 
-def bet_to_json(bet: BetView) -> dict[str, Any]:
+def bet_to_json(bet: BetReading) -> dict[str, Any]:
     """One workload in the headless contract's names; unknown is null."""
     alpha, actual = bet.alpha, bet.speedup_actual
     return {

@@ -13,8 +13,8 @@ from typing import Final
 
 from spectui.core.bet import speedup
 from spectui.core.bet.baseline import Baseline
-from spectui.core.bet.curves import curve_of, predicted_lookup, textbook_curve, with_costs
-from spectui.core.bet.estimates import BetView, CurvePoint, Estimate, LookupPrediction
+from spectui.core.bet.curves import curve_of, predicted_lookup, reading_of, textbook_curve
+from spectui.core.bet.estimates import BetReading, CurvePoint, Estimate, LookupPrediction
 from spectui.core.bet.passes import RequestPasses
 from spectui.core.bet.segment import (
     DraftTiming,
@@ -45,7 +45,7 @@ class Gauge:
     def __init__(self, profile: TuningProfile) -> None:
         self.segment = Segment(profile)
         self.traffic: Traffic | None = None
-        self.plain: Baseline | None = None
+        self.baseline: Baseline | None = None
         self.probed = ProbeResult()
         """V(n) of the running server, where it was probed without a baseline."""
         self.warming_up = False
@@ -62,7 +62,7 @@ class Gauge:
         self._last_sample = 0.0
         self._output = ""
         self._dirty = True
-        self._bet = BetView()
+        self._bet = BetReading()
         self._history = HistoryView()
         self._curve = CurveView()
         self._curve_requests = -1
@@ -86,10 +86,10 @@ class Gauge:
         self._curve_requests = -1
         self._dirty = True
 
-    def set_baseline(self, plain: Baseline | None) -> None:
+    def set_baseline(self, baseline: Baseline | None) -> None:
         """Judge against this plain speed from now on; None where none is known."""
-        self.plain = plain
-        self._history = replace(self._history, baseline=plain.speed.aggregate.value if plain else None)
+        self.baseline = baseline
+        self._history = replace(self._history, baseline=baseline.speed.aggregate.value if baseline else None)
         self._curve_requests = -1
         self._dirty = True
 
@@ -184,7 +184,7 @@ class Gauge:
         """The end of what the model wrote; untrusted."""
         return self._output
 
-    def read(self, *, t: float, now: float, drafting: DraftTiming | None) -> BetView:
+    def read(self, *, t: float, now: float, drafting: DraftTiming | None) -> BetReading:
         """The bet at this moment. t: seconds of the session; now: the traffic's clock."""
         live = self._meter.rate(now)
         if live is not None and t - self._last_sample >= _SAMPLE_SECONDS:
@@ -204,17 +204,20 @@ class Gauge:
         """What the segment yielded so far, without what is in flight, as it is kept."""
         return summary_of(self._read(now, drafting, ()), self.segment.speed())
 
-    def _read(self, now: float, drafting: DraftTiming | None, in_flight: Sequence[RequestPasses]) -> BetView:
+    def _read(
+        self, now: float, drafting: DraftTiming | None, in_flight: Sequence[RequestPasses]
+    ) -> BetReading:
         self._account(now)
         if drafting is not None:
             self._drafting = drafting
-        bet = self.segment.bet(
+        return reading_of(
+            self.segment,
+            self.baseline,
+            v=self.probed.v,
+            v_error=self.probed.error,
             in_flight=in_flight,
-            baseline=self.plain.speed if self.plain else None,
-            baseline_source=self.plain.source if self.plain else "",
             drafting=drafting_since(self._drafting_before, self._drafting),
         )
-        return self._costed(bet)
 
     def _account(self, now: float) -> None:
         """Take the decode time so far, so that the speed of several streams can be read at any moment."""
@@ -225,7 +228,7 @@ class Gauge:
     @property
     def verification(self) -> Mapping[int, float]:
         """V(n): from the baseline's own life where it was probed there, else from the running server."""
-        return self.plain.v if self.plain and self.plain.v else self.probed.v
+        return self.baseline.v if self.baseline and self.baseline.v else self.probed.v
 
     def set_probed(self, probed: ProbeResult) -> None:
         """Take V(n) of the running server; an empty result where it is not known."""
@@ -233,12 +236,6 @@ class Gauge:
             self.probed = probed
             self._curve_requests = -1
             self._dirty = True
-
-    def _costed(self, bet: BetView) -> BetView:
-        """The bet with what the full cost says about the running settings."""
-        plain = self.plain
-        error = plain.v_error if plain and plain.v else self.probed.error
-        return with_costs(bet, self.verification, error)
 
     def history(self) -> HistoryView:
         """Speed over the session; the same object while nothing was added."""
@@ -262,7 +259,7 @@ class Gauge:
         speeds = self._measured.setdefault(_comparable(profile), {})
         if speed is not None and known:
             speeds[longest_draft(profile)] = speed
-        plain = self.plain.speed if self.plain else None
+        plain = self.baseline.speed if self.baseline else None
         points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
         predicted = curve_of(self.segment, bet, self.verification, self._random)
         return CurveView(
@@ -276,10 +273,10 @@ class Gauge:
         )
 
     def _lookup(
-        self, bet: BetView, profile: TuningProfile, speed: SpeedEstimate | None
+        self, bet: BetReading, profile: TuningProfile, speed: SpeedEstimate | None
     ) -> LookupPrediction | None:
         """The lookup that is predicted fastest; speed: of the running settings, once there is enough of it."""
-        ran, plain = self._lookups.setdefault(_conditions(profile), {}), self.plain
+        ran, plain = self._lookups.setdefault(_conditions(profile), {}), self.baseline
         if speed is not None and profile.speculation.mode == NGRAM_SIMPLE:
             ran[profile.speculation.lookup_sizes] = speed
         if plain is None:

@@ -361,7 +361,7 @@ class Session:
         await self._resume()
 
     async def _probe_attached(self) -> None:
-        server, plain = self.server, self.gauge.plain
+        server, plain = self.server, self.gauge.baseline
         if server is None or not server.alive:
             raise UsageError("there is no server to probe")
         if server.speculating:

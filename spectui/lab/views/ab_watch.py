@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from spectui.core.ab.comparison import Comparison, Drift, Pair, Winner, compare, sentence
-from spectui.core.bet.estimates import BetView, Estimate
+from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.text import counted, one_line
 from spectui.core.views.ab import AbState, AbView, ArmName, OutputsView
 from spectui.errors import SpectuiError
@@ -41,7 +41,7 @@ class AbWatch(Watcher):
         if view.a is None or view.b is None:
             raise ValueError("a run takes two arms")
         self._arms = view.a, view.b
-        self.view = AbView(a=replace(view.a, bet=BetView()), b=replace(view.b, bet=BetView()))
+        self.view = AbView(a=replace(view.a, bet=BetReading()), b=replace(view.b, bet=BetReading()))
         self._planned = view.planned
         self._launcher = launcher
         self._on_view = on_view
@@ -121,13 +121,13 @@ class AbWatch(Watcher):
     def _show_found(
         self,
         found: Comparison,
-        bets: tuple[BetView | None, BetView | None],
+        bets: tuple[BetReading | None, BetReading | None],
         pairs: Sequence[Pair],
         outputs: Outputs | None,
         *,
         short: int = 0,
     ) -> None:
-        a, b = (replace(arm, bet=bet or BetView()) for arm, bet in zip(self._arms, bets, strict=True))
+        a, b = (replace(arm, bet=bet or BetReading()) for arm, bet in zip(self._arms, bets, strict=True))
         self.show(
             a=a,
             b=b,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.verdict.verdict import Verdict
 from spectui.core.views.snapshot import (
     CurveView,
@@ -128,7 +128,7 @@ class SnapshotReader:
         server = self._session.server
         return server is not None and server.state in {ServerState.STARTING, ServerState.LOADING}
 
-    def _verdict(self, bet: BetView, curve: CurveView) -> Verdict:
+    def _verdict(self, bet: BetReading, curve: CurveView) -> Verdict:
         session = self._session
         if session.server is None and session.aside:
             return Verdict(headline=session.aside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.profile import OFF, TuningProfile, is_ngram, needs_draft_model
 from spectui.core.secrets import redacted
 from spectui.core.views.ab import AbView, ArmName, ArmView, differences
@@ -126,7 +126,7 @@ def _figures(arm: ArmView, ab: AbView, width: int) -> list[Line]:
     ]
 
 
-def _bet_rows(bet: BetView, width: int) -> list[Line]:
+def _bet_rows(bet: BetReading, width: int) -> list[Line]:
     """The most telling first: what does not fit is left out from the end."""
     alpha, per_pass = bet.alpha, bet.tokens_per_pass
     first, unit = duration(bet.time_to_first_token_ms)

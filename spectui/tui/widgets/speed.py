@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.verdict.verdict import Outcome
 from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import UNKNOWN, duration, interval, shown, speed, times
@@ -74,13 +74,13 @@ class SpeedTile(Panel):
         return [*[()] * (spare > 1), *figures, *between, *details]
 
 
-def _predicted(bet: BetView) -> tuple[str, float | None]:
+def _predicted(bet: BetReading) -> tuple[str, float | None]:
     if bet.speedup_predicted is not None:
         return "predicted", bet.speedup_predicted
     return "textbook", bet.speedup_textbook
 
 
-def _details(bet: BetView, style: str, width: int) -> list[Line]:
+def _details(bet: BetReading, style: str, width: int) -> list[Line]:
     baseline = bet.baseline.value if bet.baseline else None
     name, predicted = _predicted(bet)
     first, unit = duration(bet.time_to_first_token_ms)

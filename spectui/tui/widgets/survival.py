@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from spectui.core.bet.estimates import BetView, PositionRow
+from spectui.core.bet.estimates import BetReading, PositionRow
 from spectui.core.profile import OFF, TuningProfile
 from spectui.core.views.snapshot import Snapshot
 from spectui.tui.text import short
@@ -35,7 +35,7 @@ class SurvivalChart(Panel):
         return survival_lines(snapshot.bet, snapshot.settings.running, width, height)
 
 
-def survival_lines(bet: BetView, profile: TuningProfile | None, width: int, height: int) -> list[Line]:
+def survival_lines(bet: BetReading, profile: TuningProfile | None, width: int, height: int) -> list[Line]:
     """The bars of one bet, or why there are none."""
     rows = bet.survival
     if not rows:
@@ -76,7 +76,7 @@ def _bar(row: PositionRow, width: int) -> Line:
     )
 
 
-def _why_empty(bet: BetView, profile: TuningProfile | None) -> str:
+def _why_empty(bet: BetReading, profile: TuningProfile | None) -> str:
     if profile is None or bet.passes == 0:
         return "no passes yet"
     if profile.speculation.mode == OFF:

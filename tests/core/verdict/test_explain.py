@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from spectui.core.bet.passes import RequestPasses, TargetPass
 from spectui.core.verdict.explain import Observed, explain
-from spectui.core.verdict.facts import Facts
 from spectui.core.verdict.verdict import judge
+from tests.core.verdict.flat_facts import changed, facts
 
 KOBOLD = Observed(baseline=36.0, measured=30.89, draft_length=8, ratio=0.11)
 """koboldcpp #2262: the single bad point from which the better lengths can be told."""
 
 
 def codes(seen: Observed, **extra: object) -> list[str]:
-    return [f.code for f in judge(replace(explain(seen).facts, **extra)).findings]
+    return [f.code for f in judge(changed(explain(seen).facts, **extra)).findings]
 
 
 def drafted_passes(count: int, k: int, alpha: float, ms: float = 50.0, seed: int = 1) -> RequestPasses:
@@ -38,12 +38,12 @@ def drafted_passes(count: int, k: int, alpha: float, ms: float = 50.0, seed: int
 
 def test_a_ratio_at_fixed_length_gives_alpha_and_predicts_what_was_measured() -> None:
     values = explain(KOBOLD)
-    assert values.alpha is not None
-    assert values.alpha.value == pytest.approx(0.47, abs=0.01)
-    assert values.tokens_per_pass == pytest.approx(1.88)
-    assert values.implied_c == pytest.approx(0.149, abs=0.001)
-    assert values.speedup_textbook is None
-    assert values.speedup_predicted is None
+    assert values.facts.bet.alpha is not None
+    assert values.facts.bet.alpha.value == pytest.approx(0.47, abs=0.01)
+    assert values.facts.tokens_per_pass == pytest.approx(1.88)
+    assert values.facts.implied_c == pytest.approx(0.149, abs=0.001)
+    assert values.facts.bet.speedup_textbook is None
+    assert values.facts.bet.speedup_predicted is None
     predicted = {p.draft_length: p.speedup for p in values.predictions}
     for length, measured in {1: 1.33, 2: 1.26, 3: 1.23, 4: 1.16}.items():
         assert predicted[length] == pytest.approx(measured, rel=0.05)
@@ -53,24 +53,29 @@ def test_a_ratio_at_fixed_length_gives_alpha_and_predicts_what_was_measured() ->
 
 def test_counts_give_tokens_per_pass_without_any_length() -> None:
     values = explain(Observed(drafted=171, accepted=51, predicted=64, p_min=0.75))
-    assert values.tokens_per_pass == pytest.approx(63 / 12)
-    assert values.drafted_per_pass == pytest.approx(171 / 12)
-    assert values.alpha is None
+    assert values.facts.tokens_per_pass == pytest.approx(63 / 12)
+    assert values.facts.bet.drafted_per_pass == pytest.approx(171 / 12)
+    assert values.facts.bet.alpha is None
     assert values.predictions == ()
 
 
 @pytest.mark.parametrize("mode", ["ngram-simple", "ngram-mod"])
 def test_totals_of_a_lookup_give_no_alpha(mode: str) -> None:
     values = explain(Observed(mode=mode, draft_length=8, drafted=100, accepted=60, predicted=141))
-    assert values.tokens_per_pass == pytest.approx(140 / 80)
-    assert values.alpha is None
+    assert values.facts.tokens_per_pass == pytest.approx(140 / 80)
+    assert values.facts.bet.alpha is None
 
 
 def test_p_min_makes_a_ratio_say_nothing() -> None:
     seen = Observed(baseline=61.4, measured=96.1, draft_length=4, ratio=0.89, p_min=0.85)
     values = explain(seen)
-    assert (values.alpha, values.tokens_per_pass, values.implied_c, values.best) == (None, None, None, None)
-    assert values.speedup_actual == pytest.approx(1.565, abs=0.001)
+    assert (
+        values.facts.bet.alpha,
+        values.facts.tokens_per_pass,
+        values.facts.implied_c,
+        values.facts.best,
+    ) == (None, None, None, None)
+    assert values.facts.speedup == pytest.approx(1.565, abs=0.001)
     assert codes(seen) == ["p-min-hides-acceptance", "winning"]
 
 
@@ -80,8 +85,8 @@ def test_an_old_server_pays_two_target_passes_per_cycle() -> None:
     mean = (tokens - 1) / 16
     one = explain(Observed(draft_length=16, ratio=mean, c=0.05))
     two = explain(Observed(draft_length=16, ratio=mean, c=0.05, two_pass=True))
-    assert one.speedup_textbook == pytest.approx(4.63, abs=0.01)
-    assert two.speedup_textbook == pytest.approx(3.33, abs=0.01)
+    assert one.facts.bet.speedup_textbook == pytest.approx(4.63, abs=0.01)
+    assert two.facts.bet.speedup_textbook == pytest.approx(3.33, abs=0.01)
     assert {p.draft_length: p.speedup for p in two.predictions}[16] == pytest.approx(3.33, abs=0.01)
 
 
@@ -98,11 +103,11 @@ def test_counts_of_an_old_server_are_read_per_cycle() -> None:
         measured=32.58,
     )
     values = explain(seen)
-    assert values.tokens_per_pass == pytest.approx(260 / 106)
-    assert values.alpha is not None
-    assert values.alpha.value == pytest.approx(0.984, abs=0.002)
+    assert values.facts.tokens_per_pass == pytest.approx(260 / 106)
+    assert values.facts.bet.alpha is not None
+    assert values.facts.bet.alpha.value == pytest.approx(0.984, abs=0.002)
     cycle_cost = 2 * (260 / 106) / (32.58 / 20.0)
-    assert values.implied_c == pytest.approx((cycle_cost - 2) / 3)
+    assert values.facts.implied_c == pytest.approx((cycle_cost - 2) / 3)
     predicted = {p.draft_length: p.speedup for p in values.predictions}
     assert predicted[3] == pytest.approx(32.58 / 20.0, rel=0.01)
     assert "old-two-pass-server" in codes(seen)
@@ -113,11 +118,12 @@ def test_with_v_and_c_the_prediction_is_independent_of_the_speed() -> None:
     v = {2: 1.11, 3: 1.33, 4: 1.45, 5: 1.53, 17: 4.46}
     seen = Observed(draft_length=4, ratio=0.35, c=0.15, v=v, baseline=20.0, measured=20.0)
     values = explain(seen)
-    assert values.speedup_predicted == pytest.approx(2.4 / (1.53 + 5 * 0.15 + 0.1))
-    facts = values.facts
-    assert facts.verification_steps == pytest.approx(0.53)
-    assert facts.draft_steps == pytest.approx(0.75)
-    assert (facts.overhead_steps or 0) + (facts.rest_steps or 0) == pytest.approx(2.4 - 1 - 0.53 - 0.75)
+    assert values.facts.bet.speedup_predicted == pytest.approx(2.4 / (1.53 + 5 * 0.15 + 0.1))
+    loss = values.facts.bet.loss
+    assert loss is not None
+    assert loss.verification == pytest.approx(0.53)
+    assert loss.drafting == pytest.approx(0.75)
+    assert loss.overhead + loss.unexplained == pytest.approx(2.4 - 1 - 0.53 - 0.75)
     here = {p.draft_length: p.speedup for p in values.predictions}[4]
     assert here == pytest.approx(1.0), "the curve passes through what was measured"
     assert max(p.draft_length for p in values.predictions) == 64
@@ -134,11 +140,11 @@ def test_busy_slots_share_the_rows_of_a_pass() -> None:
 def test_passes_give_alpha_survival_and_predictions_with_intervals() -> None:
     request = drafted_passes(600, 4, 0.7)
     values = explain(Observed(baseline=20.0, measured=30.0, draft_length=4, passes=(request,)))
-    assert values.alpha is not None
-    assert values.alpha.low is not None
-    assert values.alpha.high is not None
-    assert values.alpha.low < 0.7 < values.alpha.high
-    assert values.tokens_per_pass == pytest.approx(request.committed / 600)
+    assert values.facts.bet.alpha is not None
+    assert values.facts.bet.alpha.low is not None
+    assert values.facts.bet.alpha.high is not None
+    assert values.facts.bet.alpha.low < 0.7 < values.facts.bet.alpha.high
+    assert values.facts.tokens_per_pass == pytest.approx(request.committed / 600)
     for point in values.predictions:
         assert point.low is not None
         assert point.high is not None
@@ -161,8 +167,8 @@ def test_cut_drafts_predict_shorter_lengths_only() -> None:
     assert [p.draft_length for p in values.predictions] == [1, 2, 3, 4]
     by_length = {p.draft_length: p.speedup for p in values.predictions}
     assert by_length[4] == pytest.approx(2.0)
-    assert values.implied_c is not None
-    assert by_length[1] == pytest.approx((1 + 0.75) / (1 + 0.75 * values.implied_c))
+    assert values.facts.implied_c is not None
+    assert by_length[1] == pytest.approx((1 + 0.75) / (1 + 0.75 * values.facts.implied_c))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_what_only_a_log_knows_is_judged_as_well() -> None:
 
 
 def test_p_min_too_high_and_a_long_lookup_need_a_number_to_be_advised() -> None:
-    losing = Facts(
+    losing = facts(
         mode="draft-simple",
         draft_length=4,
         p_min=0.8,
@@ -220,11 +226,11 @@ def test_p_min_too_high_and_a_long_lookup_need_a_number_to_be_advised() -> None:
         speedup_high=0.9,
     )
     assert [f.code for f in judge(losing).findings] == ["off-is-best"]
-    better = replace(losing, best_p_min=0.3, best_p_min_speedup=1.3)
+    better = changed(losing, best_p_min=0.3, best_p_min_speedup=1.3)
     finding = judge(better).findings[0]
     assert finding.code == "p-min-too-high"
     assert finding.advice == "p_min 0.8 -> 0.3: measured 1.30x"
-    lookup = replace(losing, mode="ngram-simple", draft_length=48, p_min=0.0, best_length=8, best_speedup=2.2)
+    lookup = changed(losing, mode="ngram-simple", draft_length=48, p_min=0.0, best_length=8, best_speedup=2.2)
     finding = judge(lookup).findings[0]
     assert finding.code == "ngram-too-long"
     assert finding.change is not None
@@ -232,7 +238,7 @@ def test_p_min_too_high_and_a_long_lookup_need_a_number_to_be_advised() -> None:
 
 
 def test_a_length_whose_interval_includes_a_loss_is_not_advised_but_named() -> None:
-    facts = replace(explain(KOBOLD).facts, best_low=0.9, best_high=1.7)
+    facts = changed(explain(KOBOLD).facts, best_low=0.9, best_high=1.7)
     finding = judge(facts).findings[0]
     assert finding.code == "off-is-best"
     assert finding.advice == (
@@ -240,7 +246,7 @@ def test_a_length_whose_interval_includes_a_loss_is_not_advised_but_named() -> N
     )
     assert finding.change is not None
     assert finding.change.mode == "off"
-    sure = judge(replace(facts, best_low=1.01)).findings[0]
+    sure = judge(changed(facts, best_low=1.01)).findings[0]
     assert (sure.code, sure.advice) == (
         "draft-too-long",
         "draft length 8 -> 2: predicted 1.30x (1.01 to 1.70)",
@@ -248,7 +254,7 @@ def test_a_length_whose_interval_includes_a_loss_is_not_advised_but_named() -> N
 
 
 def test_a_length_that_was_measured_is_not_called_predicted() -> None:
-    facts = replace(explain(KOBOLD).facts, best_measured=True)
+    facts = changed(explain(KOBOLD).facts, best_measured=True)
     assert judge(facts).findings[0].advice == "draft length 8 -> 2: measured 1.30x"
 
 

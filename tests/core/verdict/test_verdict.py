@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from spectui.core.verdict.rules import MEASUREMENT_RULES, Rule
 from spectui.core.verdict.verdict import LAUNCH_ADVICE, Change, Facts, Failure, Group, Outcome, judge
+from tests.core.verdict.flat_facts import changed, facts
 
-LOSING = Facts(
+LOSING = facts(
     mode="draft-simple",
     draft_length=16,
     speculating=True,
@@ -49,7 +49,7 @@ PREDICTED = {
 
 
 def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
-    facts = replace(LOSING, **PREDICTED)
+    facts = changed(LOSING, **PREDICTED)
     verdict = judge(facts)
     assert verdict.outcome is Outcome.LOSING
     assert verdict.findings[0].code == "ngram-better"
@@ -58,7 +58,7 @@ def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
     assert verdict.headline == (
         "0.53x: 16 drafted tokens buy 0.47. Best here: ngram-simple, lookup 2, length 16, 2.90x"
     )
-    assert "off-is-best" not in codes(replace(facts, best_speedup=0.9))
+    assert "off-is-best" not in codes(changed(facts, best_speedup=0.9))
 
 
 @pytest.mark.parametrize(
@@ -74,47 +74,47 @@ def test_a_lookup_that_is_predicted_to_beat_every_length_is_advised() -> None:
     ],
 )
 def test_a_lookup_that_may_lose_or_gains_little_is_not_advised(changes: dict[str, float | None]) -> None:
-    assert "ngram-better" not in codes(replace(LOSING, **{**PREDICTED, **changes}))
+    assert "ngram-better" not in codes(changed(LOSING, **{**PREDICTED, **changes}))
 
 
 def test_without_speculation_a_lookup_can_be_advised() -> None:
-    assert codes(replace(Facts(mode="off", draft_length=1), **PREDICTED)) == []
-    verdict = judge(replace(Facts(mode="off", draft_length=1, passes=100), **PREDICTED))
+    assert codes(changed(facts(mode="off", draft_length=1), **PREDICTED)) == []
+    verdict = judge(changed(facts(mode="off", draft_length=1, passes=100), **PREDICTED))
     assert verdict.outcome is Outcome.OFF
     assert verdict.headline == "speculation is off: this is the plain speed"
     assert [f.code for f in verdict.findings] == ["ngram-better"]
 
 
 def test_winning_needs_the_interval_above_one() -> None:
-    won = replace(LOSING, speedup=1.3, speedup_low=1.2, speedup_high=1.4, best_length=16)
+    won = changed(LOSING, speedup=1.3, speedup_low=1.2, speedup_high=1.4, best_length=16)
     assert judge(won).outcome is Outcome.WINNING
     assert codes(won)[0] == "winning"
-    unsure = replace(won, speedup_low=0.9)
+    unsure = changed(won, speedup_low=0.9)
     assert judge(unsure).outcome is Outcome.EVEN
     assert "winning" not in codes(unsure)
 
 
 def test_a_bet_that_keeps_no_tokens_does_not_win_by_a_machine_that_became_faster() -> None:
-    won = replace(LOSING, speedup=1.5, speedup_low=1.4, speedup_high=1.6, best_length=16)
-    assert judge(replace(won, tokens_per_pass=1.06)).outcome is Outcome.WINNING
-    assert judge(replace(won, tokens_per_pass=1.0)).outcome is Outcome.EVEN
+    won = changed(LOSING, speedup=1.5, speedup_low=1.4, speedup_high=1.6, best_length=16)
+    assert judge(changed(won, tokens_per_pass=1.06)).outcome is Outcome.WINNING
+    assert judge(changed(won, tokens_per_pass=1.0)).outcome is Outcome.EVEN
     # Of stated numbers nobody knows what a pass is.
-    assert judge(replace(won, tokens_per_pass=1.0, counted=False)).outcome is Outcome.WINNING
+    assert judge(changed(won, tokens_per_pass=1.0, counted=False)).outcome is Outcome.WINNING
 
 
 def test_off_is_best_when_nothing_is_predicted_to_win() -> None:
-    facts = replace(LOSING, best_length=1, best_speedup=1.01)
+    facts = changed(LOSING, best_length=1, best_speedup=1.01)
     assert codes(facts)[0] == "off-is-best"
     assert judge(facts).change == Change(mode="off")
 
 
 def test_too_short_a_draft() -> None:
-    facts = replace(LOSING, draft_length=1, speedup=1.02, speedup_low=1.0, best_length=4, best_speedup=1.3)
+    facts = changed(LOSING, draft_length=1, speedup=1.02, speedup_low=1.0, best_length=4, best_speedup=1.3)
     assert codes(facts)[0] == "draft-too-short"
 
 
 def test_speculation_that_is_off_outranks_everything_measured() -> None:
-    verdict = judge(replace(LOSING, speculating=False, drafted=0, accepted=0))
+    verdict = judge(changed(LOSING, speculating=False, drafted=0, accepted=0))
     assert verdict.outcome is Outcome.BROKEN
     assert verdict.findings[0].code == "speculation-off"
 
@@ -131,26 +131,26 @@ def test_failures_rank_by_their_group(code: str, group: Group) -> None:
 
 
 def test_without_a_baseline_nothing_is_judged() -> None:
-    facts = replace(LOSING, speedup=None, speedup_low=None, speedup_high=None)
+    facts = changed(LOSING, speedup=None, speedup_low=None, speedup_high=None)
     verdict = judge(facts)
     assert verdict.outcome is Outcome.UNKNOWN
     assert codes(facts) == ["baseline-missing"]
 
 
 def test_a_short_run_says_so_and_no_bet_is_called_on_a_handful_of_passes() -> None:
-    assert "run-too-short" in codes(replace(LOSING, requests=3))
-    handful = replace(LOSING, passes=5, requests=0)
+    assert "run-too-short" in codes(changed(LOSING, requests=3))
+    handful = changed(LOSING, passes=5, requests=0)
     assert judge(handful).outcome is Outcome.UNKNOWN
     assert not any(f.group is Group.THE_BET for f in judge(handful).findings)
 
 
 def test_no_drafts_and_a_wrong_pair() -> None:
-    assert "no-drafts" in codes(replace(LOSING, drafted=0, accepted=0))
-    assert "wrong-pair" in codes(replace(LOSING, accepted=20))
+    assert "no-drafts" in codes(changed(LOSING, drafted=0, accepted=0))
+    assert "wrong-pair" in codes(changed(LOSING, accepted=20))
 
 
 def test_off_is_a_state_and_no_finding() -> None:
-    verdict = judge(Facts(mode="off", draft_length=3, passes=900, requests=20))
+    verdict = judge(facts(mode="off", draft_length=3, passes=900, requests=20))
     assert verdict.outcome is Outcome.OFF
     assert verdict.findings == ()
 
@@ -161,7 +161,7 @@ KEY = re.compile(r"\bpress\b|(?<!V)\([a-zA-Z](, [a-zA-Z])*\)|^[b-zB-Z] ")
 
 @pytest.mark.parametrize("code", sorted(LAUNCH_ADVICE))
 def test_the_advice_on_a_failure_names_no_key(code: str) -> None:
-    (finding,) = judge(Facts(mode="off", draft_length=1), [Failure(code=code, text="said")]).findings
+    (finding,) = judge(facts(mode="off", draft_length=1), [Failure(code=code, text="said")]).findings
     assert finding.advice
     assert not KEY.search(finding.advice)
 
@@ -169,5 +169,5 @@ def test_the_advice_on_a_failure_names_no_key(code: str) -> None:
 @pytest.mark.parametrize("rule", MEASUREMENT_RULES, ids=lambda rule: rule.code)
 def test_the_advice_on_a_measurement_names_no_key(rule: Rule) -> None:
     for mode in ("draft-simple", "ngram-simple"):
-        for known in (LOSING, Facts(mode=mode, draft_length=4)):
-            assert not KEY.search(rule.advice(replace(known, mode=mode)))
+        for known in (LOSING, facts(mode=mode, draft_length=4)):
+            assert not KEY.search(rule.finding(changed(known, mode=mode)).advice)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.verdict.verdict import Outcome, Verdict
 from spectui.core.views.sessions import (
     disturbed,
@@ -27,7 +27,7 @@ CPU, GPU0, GPU1 = "the CPU", "GPU 0", "GPU 1"
 RUNNING = Snapshot(
     server=ServerView(state=ServerState.RUNNING, owned=True, devices=(CPU,)),
     traffic=TrafficState.ON,
-    bet=BetView(tokens_per_second=18.04, live_tokens_per_second=21.0),
+    bet=BetReading(tokens_per_second=18.04, live_tokens_per_second=21.0),
     verdict=Verdict(outcome=Outcome.LOSING),
 )
 
@@ -57,12 +57,12 @@ def test_the_mark_of_a_running_session() -> None:
 @pytest.mark.parametrize(
     ("bet", "speed"),
     [
-        (BetView(), None),
-        (BetView(live_tokens_per_second=21.04), 21.0),
-        (BetView(tokens_per_second=0.04), 0.0),
+        (BetReading(), None),
+        (BetReading(live_tokens_per_second=21.04), 21.0),
+        (BetReading(tokens_per_second=0.04), 0.0),
     ],
 )
-def test_an_unknown_speed_is_none_and_the_live_one_stands_in(bet: BetView, speed: float | None) -> None:
+def test_an_unknown_speed_is_none_and_the_live_one_stands_in(bet: BetReading, speed: float | None) -> None:
     assert mark_of(replace(RUNNING, bet=bet), number=1, label="", front=False).tokens_per_second == speed
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spectui.core.bet.estimates import BetView, Estimate
+from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.profile import (
     BaselineSettings,
     ServerSettings,
@@ -28,7 +28,7 @@ def level(at_once: int, speedup: float | None, spread: float = 0.02) -> Level:
     plain = Estimate(value=10.0 * at_once)
     return Level(
         at_once=at_once,
-        bet=BetView(
+        bet=BetReading(
             baseline=plain,
             speedup_actual=actual,
             tokens_per_second=None if speedup is None else plain.value * speedup,

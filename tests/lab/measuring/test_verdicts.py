@@ -7,7 +7,7 @@ import pytest
 
 from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import cost_model, predicted_curve, predicted_lookup, textbook_curve, with_costs
-from spectui.core.bet.estimates import BetView, Estimate, PositionRow, Source
+from spectui.core.bet.estimates import BetReading, Estimate, PositionRow, Source
 from spectui.core.bet.ngram_replay import UNKNOWN_SURPLUS, Replay
 from spectui.core.profile import SpeculationSettings, TuningProfile
 from spectui.core.verdict.verdict import Failure, Outcome
@@ -26,7 +26,7 @@ C = 0.15
 DRAFTED = 4.0
 R = 1.5 + 5 * C + 0.1
 """What a pass costs that drafts 4 tokens: V(5) + 5 c + u."""
-BET = BetView(
+BET = BetReading(
     requests=20,
     passes=400,
     tokens=int(400 * E),
@@ -208,7 +208,7 @@ def test_failures_come_first_and_once() -> None:
 
 
 def test_no_speculation_is_no_bet() -> None:
-    verdict = verdict_of(BetView(), PROFILE.without_speculation(), None)
+    verdict = verdict_of(BetReading(), PROFILE.without_speculation(), None)
     assert verdict.outcome is Outcome.OFF
     assert not verdict.findings
 
@@ -235,7 +235,7 @@ REPLAY = Replay(2, 16, 1000, 200, 300, 1000, 0.05)
 PLAIN = Baseline(given(40.0).speed, "measured", V, {}, (REPLAY,))
 
 
-def lookup_of(bet: BetView, profile: TuningProfile = PROFILE) -> tuple[float, float | None, float | None]:
+def lookup_of(bet: BetReading, profile: TuningProfile = PROFILE) -> tuple[float, float | None, float | None]:
     found = predicted_lookup(bet, profile, PLAIN)
     assert found is not None
     assert (found.lookup, found.length) == (2, 16)
@@ -256,8 +256,8 @@ def test_what_a_row_costs_is_taken_from_the_draft_that_runs() -> None:
     assert high == pytest.approx((REPLAY.speedup(least).high or 0.0) * LIVES)
 
 
-@pytest.mark.parametrize("bet", [replace(BET, c=None), replace(BET, pass_cost=None), BetView()])
-def test_a_row_whose_cost_nothing_tells_may_cost_the_usual_most(bet: BetView) -> None:
+@pytest.mark.parametrize("bet", [replace(BET, c=None), replace(BET, pass_cost=None), BetReading()])
+def test_a_row_whose_cost_nothing_tells_may_cost_the_usual_most(bet: BetReading) -> None:
     value, low, high = lookup_of(bet)
     assert value == pytest.approx(REPLAY.speedup(sum(UNKNOWN_SURPLUS) / 2).value)
     assert low == pytest.approx((REPLAY.speedup(UNKNOWN_SURPLUS[1]).low or 0.0) / LIVES)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spectui.core.bet.estimates import BetView
+from spectui.core.bet.estimates import BetReading
 from spectui.core.profile import TuningProfile
 from spectui.lab.measuring.verdicts import verdict_of
 from spectui.lab.servers.server import LaunchedServer
@@ -45,7 +45,7 @@ async def test_layers_for_a_gpu_that_is_not_used_are_pointed_out(
     )
     server = loading(profile, log)
     try:
-        verdict = verdict_of(BetView(), profile, server)
+        verdict = verdict_of(BetReading(), profile, server)
         assert ("gpu-unused" in {f.code for f in verdict.findings}) is told
     finally:
         await server.stop()

@@ -67,7 +67,7 @@ async def test_what_went_wrong_beside_a_baseline_is_a_notice() -> None:
             await session.settled()
             session.measure_baseline(force=False)
             await session.settled()
-            assert session.gauge.plain is not None
+            assert session.gauge.baseline is not None
             assert session.note == ""
             assert [notice.partition(": ")[0] for notice in notices] == ["verification could not be probed"]
         finally:
