@@ -98,26 +98,24 @@ class BaselineMeasurer:
         width, begun = profile.traffic.concurrency, self.clock()
         answers: list[RequestResult] = []
 
-        def judge(done: int) -> None:
+        def enough() -> bool:
             speed = segment.speed()
-            on_progress(done, speed)
-            if requests is not None or speed is None or done < LEAST * width:
-                return
+            if requests is not None or speed is None or segment.requests < LEAST * width:
+                return False
             narrow = speed.relative_error is not None and speed.relative_error <= NARROW
             settled = narrow and segment.bet().tokens >= ENOUGH_TOKENS
-            if settled or self.clock() - begun >= ENOUGH_SECONDS:
-                collector.enough()
+            return settled or self.clock() - begun >= ENOUGH_SECONDS
 
         collector = Collector(
             profile,
             on_token=self.on_token,
             on_begin=self.on_begin,
-            on_request=judge,
+            on_request=lambda done: on_progress(done, segment.speed()),
             on_answer=answers.append,
         )
         segment = collector.segment
         prompts = PromptSequence.under(profile, workload, start=start)
-        await collector.send(self.server, prompts, requests=requests or MOST * width)
+        await collector.send(self.server, prompts, requests=requests or MOST * width, enough=enough)
         return await self.finish(profile, workload, segment, answers)
 
     async def finish(

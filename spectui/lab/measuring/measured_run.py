@@ -21,7 +21,7 @@ from spectui.store.records import RunSummary
 class Collector:
     """Observes traffic and keeps the counted requests in `segment`.
 
-    on_request is told how many of them ended; it may call `enough`. on_answer gets each that is complete.
+    on_request is told how many of them ended, on_answer gets each that is complete.
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class Collector:
         self._on_request = on_request
         self._on_answer = on_answer
         self._clock = clock
-        self._traffic: Traffic | None = None
 
     async def send(
         self,
@@ -56,8 +55,9 @@ class Collector:
         *,
         requests: int,
         warm_up: bool = True,
+        enough: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Send until so many counted requests have ended, after a warm-up if asked for.
+        """Send until so many counted requests have ended, or enough, after a warm-up if asked for.
 
         Raises SpectuiError; what was measured until then is kept.
         """
@@ -68,16 +68,7 @@ class Collector:
         if not server.length_known:
             # A guess that is too short would split passes that arrived as one.
             traffic.draft_length = None
-        self._traffic = traffic
-        try:
-            await traffic.run(requests=requests)
-        finally:
-            self._account()
-
-    def enough(self) -> None:
-        """Send no more: what was measured until now will do."""
-        if self._traffic is not None:
-            self._traffic.enough()
+        await traffic.run(requests=requests, enough=enough)
 
     def warmed_up(self) -> None:
         """Nothing to do: only counted requests enter the segment."""
@@ -101,19 +92,13 @@ class Collector:
         if not result.counted:
             return
         self.segment.add(result.passes)
-        self._account()
+        self.segment.add_busy(stream_seconds=result.stream_seconds, busy_seconds=result.busy_seconds)
         if not result.passes.completed:
             return
         if self._on_answer is not None:
             self._on_answer(result)
         if self._on_request is not None:
             self._on_request(self.segment.requests)
-
-    def _account(self) -> None:
-        """Take the decode time so far, so that the speed of several streams can be read at any moment."""
-        if self._traffic is not None:
-            stream_seconds, busy_seconds = self._traffic.busy.take(self._clock())
-            self.segment.add_busy(stream_seconds=stream_seconds, busy_seconds=busy_seconds)
 
 
 class MeasuredRun:

@@ -35,6 +35,10 @@ class RequestResult:
     limit: int
     """Tokens that it was asked for at most."""
     counted: bool
+    stream_seconds: float = 0.0
+    """Decode time of all counted requests since one of them ended before, added up over the streams."""
+    busy_seconds: float = 0.0
+    """Time since then in which at least one decoded."""
 
 
 class TrafficObserver(Protocol):
@@ -131,22 +135,26 @@ class Traffic:
         """The counted requests that are still streaming, with the passes that closed so far."""
         return tuple(_collected(f, completed=False) for f in self._in_flight.values() if f.counted)
 
-    async def run(self, *, requests: int | None = None) -> None:
+    async def run(self, *, requests: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
         """Send the warm-up, then counted requests until so many have ended, or without end.
 
+        enough: asked after each counted request whether it was the last.
         Every stream is kept busy until then, so that the speed is that of all of them; what is still in flight is
         dropped, and what it had counts. Prompts that come to an end before are answered to the last.
         """
         await self._send_all(islice(self._prompts, self.warmup), counted=False)
         self._observer.warmed_up()
         if requests is None or requests > 0:
-            await self._send_all(self._prompts, counted=True, total=requests)
+            await self._send_all(self._prompts, counted=True, total=requests, enough=enough)
 
-    def enough(self) -> None:
-        """The counted request that just ended was the last; for an observer that is told of it."""
-        self._over = True
-
-    async def _send_all(self, prompts: Iterator[Prompt], *, counted: bool, total: int | None = None) -> None:
+    async def _send_all(
+        self,
+        prompts: Iterator[Prompt],
+        *,
+        counted: bool,
+        total: int | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
         ended = 0
         streams: list[asyncio.Task[None]] = []
 
@@ -155,7 +163,7 @@ class Traffic:
             while (prompt := next(prompts, None)) is not None:
                 await self._send(prompt, counted=counted)
                 ended += 1
-                self._over = self._over or ended == total
+                self._over = self._over or ended == total or enough()
                 if self._over:
                     for other in streams:
                         if other is not asyncio.current_task():
@@ -213,8 +221,10 @@ class Traffic:
             self._observer.tokens_arrived(max(0, fresh), arrived, text)
 
     def _end(self, flight: _InFlight, prompt: Prompt, pieces: list[str], *, completed: bool) -> None:
+        now = self._clock()
         if flight.first_token is not None and flight.counted:
-            self.busy.change(-1, self._clock())
+            self.busy.change(-1, now)
+        stream_seconds, busy_seconds = self.busy.take(now)
         if completed:
             flight.rebuilder.finish()
         result = RequestResult(
@@ -223,6 +233,8 @@ class Traffic:
             text="".join(pieces),
             limit=flight.limit,
             counted=flight.counted,
+            stream_seconds=stream_seconds,
+            busy_seconds=busy_seconds,
         )
         self._observer.request_ended(result)
 

@@ -146,6 +146,7 @@ class Gauge:
         self._learn_length(result)
         if result.counted:
             self.segment.add(result.passes)
+            self.segment.add_busy(stream_seconds=result.stream_seconds, busy_seconds=result.busy_seconds)
             self.on_counted()
         self._output = (self._output + "\n\n")[-_OUTPUT_CHARACTERS:]
         self._dirty = True

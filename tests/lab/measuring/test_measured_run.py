@@ -177,17 +177,14 @@ async def test_prompts_that_come_to_an_end_are_answered_to_the_last() -> None:
     assert collector.segment.bet().tokens == 5 * 39
 
 
-async def test_an_observer_ends_the_traffic_when_it_has_enough() -> None:
+async def test_the_traffic_ends_when_there_is_enough() -> None:
     async with ScriptedServer(Script(slots=2, rate=600.0)) as server:
         profile = profile_of(server.url, concurrency=2, warmup=0)
-
-        def judge(requests: int) -> None:
-            if requests == 3:
-                collector.enough()
-
         async with attached(server, profile) as found:
-            collector = Collector(profile, on_request=judge)
-            await collector.send(found, prompts(), requests=100)
+            collector = Collector(profile)
+            await collector.send(
+                found, prompts(), requests=100, enough=lambda: collector.segment.requests == 3
+            )
     assert collector.segment.requests == 3
     assert len(asked(server)) == 4
 
