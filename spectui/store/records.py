@@ -1,7 +1,7 @@
 """What the results store keeps, as values: runs with their conditions and what they yielded, and sweeps.
 
-Apart from the store, so that who measures, compares or prints needs no database. A field that is added here needs
-a default, or a step of the schema in `results`: older rows are read without it.
+Who measures, compares or prints needs no database for them. A field that is added here needs a default, or a step
+of the schema in `results`: older rows are read without it.
 """
 
 from __future__ import annotations

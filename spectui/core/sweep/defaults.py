@@ -1,6 +1,6 @@
 """What is swept where nobody chose: screen and command line must agree, or neither goes on with the other's sweep.
 
-Apart from the plan, so that the command line reads it without loading what a sweep needs.
+The command line reads them without loading what a sweep needs.
 """
 
 from __future__ import annotations

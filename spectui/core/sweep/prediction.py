@@ -1,8 +1,7 @@
 """What the runs of a sweep predict of the cells that nothing was measured of.
 
 A run with drafts of a fixed length predicts the other lengths. The answers of the baseline tell what n-gram lookups
-would have made of them; what a drafted row costs is known once one of those was measured. Apart from the steps,
-which decide by this what is measured next.
+would have made of them; what a drafted row costs is known once one of those was measured.
 """
 
 from __future__ import annotations

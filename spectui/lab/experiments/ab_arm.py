@@ -1,13 +1,12 @@
 """One arm of an A/B run: a configuration whose server is started once or many times, and all that it answered.
 
-Apart from the experiment, which decides whose turn it is; an arm only takes its turns.
+The experiment decides whose turn it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from spectui.core.bet.baseline import Baseline
 from spectui.core.bet.curves import reading_of
@@ -25,17 +24,6 @@ from spectui.lab.servers.open import Progress, open_server
 from spectui.lab.servers.server import LaunchedServer, Server
 from spectui.lab.workloads.workloads import Prompt, Workload
 from spectui.store.records import RunSummary
-
-
-class Answers(Collector):
-    """A collector that also keeps each counted answer, by its prompt's id."""
-
-    def __init__(self, profile: TuningProfile, **options: Any) -> None:
-        super().__init__(profile, on_answer=self._keep, **options)
-        self.answers: dict[str, RequestResult] = {}
-
-    def _keep(self, result: RequestResult) -> None:
-        self.answers[result.prompt.id] = result
 
 
 class Arm:
@@ -61,7 +49,9 @@ class Arm:
         self._open = False
         self._known: TuningProfile | None = None
         self._fixed_length: bool | None = None
-        self._answers: dict[str, Answers] = {}
+        self._collectors: dict[str, Collector] = {}
+        self._turn: dict[str, RequestResult] = {}
+        """Complete answers of the last turn, by the prompt's id."""
         self._against: dict[str, Baseline | None] = {}
         """What a workload's bet was measured against, once that is known."""
         self._drafting: dict[str, DraftTiming] = {}
@@ -110,33 +100,33 @@ class Arm:
 
     async def warm_up(self, workload: Workload, prompts: Sequence[Prompt]) -> None:
         """Send the warm-up, which is not counted; with it the server begins on this workload."""
-        server, answers = self._ready(workload)
+        server, collector = self._ready(workload)
         self._before = server.drafting
         server.profile = self._settings(workload)
-        await self._sent(server, answers, prompts, requests=0, warm_up=True)
+        await self._sent(server, collector, prompts, requests=0, warm_up=True)
 
     async def turn(self, workload: Workload, prompts: Sequence[Prompt]) -> dict[str, RequestResult]:
         """Send these prompts and return their complete answers by the prompt's id. Raises SpectuiError."""
-        server, answers = self._ready(workload)
-        answers.answers.clear()
-        await self._sent(server, answers, prompts, requests=len(prompts), warm_up=False)
-        return dict(answers.answers)
+        server, collector = self._ready(workload)
+        self._turn = {}
+        await self._sent(server, collector, prompts, requests=len(prompts), warm_up=False)
+        return self._turn
 
     def speed(self, workload: str) -> SpeedEstimate | None:
         """Decode speed of all answers so far."""
-        answers = self._answers.get(workload)
-        return answers.segment.speed() if answers else None
+        collector = self._collectors.get(workload)
+        return collector.segment.speed() if collector else None
 
     def bet(self, workload: str, baseline: Baseline | None) -> BetReading | None:
         """The bet on a workload as far as it was measured; None before its first turn.
 
         Nothing is probed between the turns of an arm.
         """
-        answers = self._answers.get(workload)
-        if answers is None:
+        collector = self._collectors.get(workload)
+        if collector is None:
             return None
         drafting = self._drafted(workload, self._server if self._open else None)
-        return reading_of(answers.segment, baseline, drafting=drafting)
+        return reading_of(collector.segment, baseline, drafting=drafting)
 
     def conclude(self, workload: str, baseline: Baseline | None, *, failure: str | None = None) -> None:
         """Take what a workload yielded into the measurement, and keep it; failure: what ended it early."""
@@ -146,7 +136,7 @@ class Arm:
         if self._open and self._server is not None:
             self._account(workload, self._server)
         self.measurement.bets[workload] = bet
-        self.measurement.judge(workload, self._answers[workload].segment, self._server)
+        self.measurement.judge(workload, self._collectors[workload].segment, self._server)
         self._against[workload] = baseline
         self._records.pop(workload).end(failure=failure)
 
@@ -161,12 +151,12 @@ class Arm:
         """Note that this arm's server ended the run."""
         ended_by(error, self.measurement, self.settings, self._server)
 
-    def _ready(self, workload: Workload) -> tuple[Server, Answers]:
+    def _ready(self, workload: Workload) -> tuple[Server, Collector]:
         if self._server is None or not self._open:
             raise RuntimeError("an arm takes its turn while its server is open")
-        if workload.name not in self._answers:
+        if workload.name not in self._collectors:
             self._begin(workload, self._server)
-        return self._server, self._answers[workload.name]
+        return self._server, self._collectors[workload.name]
 
     def _begin(self, workload: Workload, server: Server) -> None:
         """Begin a workload with its record; both last over all starts of the server."""
@@ -177,8 +167,9 @@ class Arm:
             return summary_of(bet or BetReading(), self.speed(name))
 
         record = self._records[name] = self._recorder.begin(server, settings, summary, source="ab")
-        self._answers[name] = Answers(
+        self._collectors[name] = Collector(
             settings,
+            on_answer=lambda answer: self._turn.update({answer.prompt.id: answer}),
             fixed_length=self._fixed_length,
             rereads=server.rereads,
             on_request=lambda _count: record.update(),
@@ -188,10 +179,10 @@ class Arm:
         return self.settings.with_traffic(workload=workload.name)
 
     async def _sent(
-        self, server: Server, answers: Answers, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
+        self, server: Server, collector: Collector, prompts: Sequence[Prompt], *, requests: int, warm_up: bool
     ) -> None:
         try:
-            await answers.send(server, iter(prompts), requests=requests, warm_up=warm_up)
+            await collector.send(server, iter(prompts), requests=requests, warm_up=warm_up)
         except SpectuiError as error:
             explained = await server.explain(error)
             self.failed(explained)

@@ -44,9 +44,7 @@ class Meter:
 
     def end(self) -> None:
         """It is gone."""
-        if self._since is not None:
-            self._kept += self._clock() - self._since
-        self._since = None
+        self._kept, self._since = self.take(), None
 
     def take(self) -> float:
         """Seconds since they were taken last."""

@@ -1,6 +1,6 @@
 """Keeps a sweep while it is measured: finds the one to go on with, then each cell at once, and how it ended.
 
-Apart from the measuring, which it must never stop: a busy store is tried again with the next cell and at the end;
+Nothing of it stops the measuring: a busy store is tried again with the next cell and at the end;
 one that cannot be used is said once, and from then on nothing is kept.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from spectui.core.sweep.grid import Cell
 from spectui.core.text import one_line
@@ -16,6 +16,9 @@ from spectui.errors import StoreBusy, StoreError, UsageError
 from spectui.lab.experiments.sweep_record import REST, Found, Measured, found_of, plan_of, stored, stored_key
 from spectui.store.records import Sweep, SweepOwner, SweepState
 from spectui.store.results import ResultStore
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
 
 
 class SweepKeeper:
@@ -55,9 +58,9 @@ class SweepKeeper:
         if number is not None:
             known: Sweep | None = await asyncio.to_thread(self._results.sweep, number)
         else:
-            known = None if fresh else await self._unfinished()
+            known = None if fresh else await self._asked(self._results.unfinished_sweep, self._plan)
         kept = None if known is None else found_of(known)
-        owner = None if known is None else await self._taken(known.id)
+        owner = None if known is None else await self._asked(self._results.take_sweep, known.id)
         if number is not None:
             _require_no(owner, number)
         if kept is None or owner is not None:
@@ -94,17 +97,9 @@ class SweepKeeper:
         self._found.unkept = one_line(line, 500)
         self._say(line)
 
-    async def _unfinished(self) -> Sweep | None:
+    async def _asked(self, ask: Callable[[_A], _T | None], what: _A) -> _T | None:
         try:
-            return await asyncio.to_thread(self._results.unfinished_sweep, self._plan)
-        except StoreError as error:
-            self._failed(error)
-            return None
-
-    async def _taken(self, number: int) -> SweepOwner | None:
-        """Make a sweep this program's; the other one that runs it where that came first."""
-        try:
-            return await asyncio.to_thread(self._results.take_sweep, number)
+            return await asyncio.to_thread(ask, what)
         except StoreError as error:
             self._failed(error)
             return None

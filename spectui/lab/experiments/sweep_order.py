@@ -1,6 +1,6 @@
 """What the user asked for -> an order, whether that can be swept, how long it may take, where its prompts begin.
 
-Apart from the sweep itself, which needs a server; `--plan` needs none.
+None of it needs a server.
 """
 
 from __future__ import annotations

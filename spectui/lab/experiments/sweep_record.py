@@ -1,6 +1,6 @@
-"""Sweeps as they are kept: an order as the plan in the results store and back, and what a cell yielded.
+"""Sweeps as they are kept: an order as the plan in the results store and back, and what its cells yielded.
 
-Apart from the measuring, so that export and the report read a kept sweep without a server.
+The running sweep, its report, the export and the history read all that is known of it here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Answers of a plain run -> what each n-gram lookup would have made of them.
+"""Answers without speculation -> what each n-gram lookup would have made of them.
 
-Apart from the lookup itself, which is arithmetic on tokens: here a server reads the texts in its vocabulary.
+A server reads the texts in its vocabulary here; the lookup is arithmetic on tokens (`core.bet.ngram_replay`).
 """
 
 from __future__ import annotations
