@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from spectui.core.bet.baseline import Baseline, given
@@ -78,10 +79,9 @@ class Measurer:
         api_key: str | None = None,
         progress: Progress = lambda _line: None,
     ) -> None:
-        self._launcher = launcher
+        self._open = partial(open_server, launcher=launcher, api_key=api_key, progress=progress)
         self._store = store
         self._recorder = Recorder(results, say=progress)
-        self._api_key = api_key
         self._progress = progress
 
     async def measure(self, profile: TuningProfile, order: Order) -> Measurement:
@@ -137,11 +137,6 @@ class Measurer:
             return await probe(server.client, tokens)
         finally:
             await server.stop()
-
-    async def _open(self, profile: TuningProfile, *, key_of: TuningProfile | None = None) -> Server:
-        return await open_server(
-            profile, self._launcher, api_key=self._api_key, progress=self._progress, key_of=key_of
-        )
 
     async def _baselines(
         self, one: TuningProfile, workloads: dict[str, Workload], order: Order

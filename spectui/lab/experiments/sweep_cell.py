@@ -12,7 +12,7 @@ from spectui.core.profile import NGRAM_SIMPLE
 from spectui.core.sweep.grid import PLAIN, WARMUP, Cell
 from spectui.core.sweep.planner import Task
 from spectui.errors import ServerError
-from spectui.lab.experiments.sweep_order import first_prompt
+from spectui.lab.experiments.sweep_order import first_prompt_of_cell
 from spectui.lab.experiments.sweep_record import Found, Measured
 from spectui.lab.measuring.baseline import TOO_SHORT, BaselineMeasurer
 from spectui.lab.measuring.measured_run import MeasuredRun
@@ -53,7 +53,7 @@ class CellRunner:
         slots = profile.traffic.concurrency
         profile = profile.with_traffic(workload=condition.workload, warmup=max(WARMUP, slots))
         workload = load_workload(profile.traffic)
-        start = first_prompt(self._found.order, condition, profile.traffic)
+        start = first_prompt_of_cell(self._found.order, condition, profile.traffic)
         earlier, known = self._found.baseline(condition), self._found.against(condition)
         done = earlier.requests if earlier is not None and self._measurer is not None else 0
         # Slots that wait for company say nothing about a full house.

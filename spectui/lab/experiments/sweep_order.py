@@ -119,7 +119,7 @@ def expected_pace(profile: TuningProfile, baselines: BaselineStore) -> Pace:
     return Pace(tokens=tokens)
 
 
-def first_prompt(order: SweepOrder, condition: Condition, traffic: TrafficSettings) -> int:
+def first_prompt_of_cell(order: SweepOrder, condition: Condition, traffic: TrafficSettings) -> int:
     """Number of a cell's first prompt: each temperature has prompts of its own, the same in every server process.
 
     A process that serves several temperatures so answers none twice.

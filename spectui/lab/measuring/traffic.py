@@ -145,15 +145,12 @@ class Traffic:
         await self._send_all(islice(self._prompts, self.warmup), counted=False)
         self._observer.warmed_up()
         if requests is None or requests > 0:
-            await self._send_all(self._prompts, counted=True, total=requests, enough=enough)
+            await self._send_all(
+                self._prompts, counted=True, over=lambda ended: ended == requests or enough()
+            )
 
     async def _send_all(
-        self,
-        prompts: Iterator[Prompt],
-        *,
-        counted: bool,
-        total: int | None = None,
-        enough: Callable[[], bool] = lambda: False,
+        self, prompts: Iterator[Prompt], *, counted: bool, over: Callable[[int], bool] = lambda _ended: False
     ) -> None:
         ended = 0
         streams: list[asyncio.Task[None]] = []
@@ -163,7 +160,7 @@ class Traffic:
             while (prompt := next(prompts, None)) is not None:
                 await self._send(prompt, counted=counted)
                 ended += 1
-                self._over = self._over or ended == total or enough()
+                self._over = self._over or over(ended)
                 if self._over:
                     for other in streams:
                         if other is not asyncio.current_task():

@@ -13,7 +13,7 @@ from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.errors import UsageError
 from spectui.lab.experiments.sweep import Meter, Sweeper
-from spectui.lab.experiments.sweep_order import expected_pace, first_prompt, order_for
+from spectui.lab.experiments.sweep_order import expected_pace, first_prompt_of_cell, order_for
 from spectui.lab.experiments.sweep_record import SweepOrder, plan_of
 from spectui.lab.measuring import baseline
 from spectui.lab.reports.export import changed_since, export, kept_sweep, write
@@ -57,7 +57,7 @@ async def test_no_temperature_answers_the_prompts_of_another(server_binary: Path
     profile = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/m/t.gguf"))
     order = await order_for(profile, Launcher(), temperatures=(0.0, 0.8, 1.0), requests=6, **AXES)
     traffic = TrafficSettings(concurrency=slots, warmup=max(1, slots))
-    first = [first_prompt(order, condition, traffic) for condition in order.grid.conditions]
+    first = [first_prompt_of_cell(order, condition, traffic) for condition in order.grid.conditions]
     # Of the streams all but one are in the middle of an answer when the last that counts has ended.
     sent = traffic.warmup + max(6, 2 * slots) + slots - 1
     assert first == [0, sent, 2 * sent]
