@@ -7,10 +7,14 @@ import os
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
+from spectui.cli.output import json_text
 from spectui.lab.demo import DemoPair, build_pair, source_file
+from spectui.lab.reports.contract import CONTRACT
 from spectui.llama.models.gguf_writer import SourceModel
 from tests.harness import DEMO_TEST_BLOCKS
 from tests.sweep_play import PlayedSweeps, played_sweeps
@@ -37,6 +41,24 @@ def isolated_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
         if name.startswith(("LLAMA_ARG_", "SPECTUI_")) and name != "SPECTUI_TEST_CACHE":
             monkeypatch.delenv(name)
     return home
+
+
+@pytest.fixture(autouse=True)
+def validated_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every JSON object that a command prints in this process must be one of the headless contract."""
+
+    def checked(data: dict[str, Any]) -> str:
+        printed = json_text(data)
+        context = click.get_current_context(silent=True)
+        path = [] if context is None else context.command_path.split()[1:]
+        name = " ".join(path)
+        if name == "sweep" and "minutes" in data:
+            name = "sweep --plan"
+        model = CONTRACT["history" if name == "history export" else name]
+        model.model_validate_json(printed.encode("utf-8", "replace"), strict=True)
+        return printed
+
+    monkeypatch.setattr("spectui.cli.output.json_text", checked)
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ from spectui.cli.output import (
     unwritten,
 )
 from spectui.cli.profiles import profiles
+from spectui.cli.schema import schema
 from spectui.cli.sweep import export, sweep
 from spectui.core.secrets import KEY_VARIABLE, api_key_of, key_variable_of
 from spectui.errors import INTERRUPTED, SpectuiError, UsageError
@@ -260,7 +261,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (profiles, history, ab, concurrency, sweep, export):
+for command in (profiles, history, ab, concurrency, sweep, export, schema):
     cli.add_command(command)
 
 

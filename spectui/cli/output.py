@@ -17,7 +17,12 @@ JSON_OPTION: Final = click.option("--json", "as_json", is_flag=True, help="Print
 
 def print_result(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
     """Print a result as the caller asked for it; ends the command where it cannot be written."""
-    write(json.dumps(data, ensure_ascii=False, allow_nan=False) if as_json else table(data))
+    write(json_text(data) if as_json else table(data))
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """A result as one line of JSON. Raises ValueError for a number that JSON does not have."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
 def write(text: str, *, newline: bool = True) -> None:

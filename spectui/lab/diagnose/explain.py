@@ -19,6 +19,8 @@ from spectui.core.verdict.verdict import judge
 from spectui.errors import UsageError
 from spectui.lab.diagnose.log_reading import LogReading, read_log
 from spectui.lab.diagnose.pass_files import read_passes
+from spectui.lab.reports.contract_measure import ExplainJson
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.text import columns, finding_lines, finding_to_json, number
 from spectui.llama.builds import DEFAULT_LENGTH, PRESENT_DEFAULTS, TWO_PASSES, rereads_draft
 
@@ -113,31 +115,23 @@ def explain_log(given: Given, path: str) -> Explanation:
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     """The object of `explain --json`; unknown is null, and a best length of null with 1.0 means off."""
-    facts, bet = explanation.values.facts, explanation.values.facts.bet
-    alpha, best = bet.alpha, facts.best
+    facts = explanation.values.facts
+    best = facts.best
     worthwhile = best is not None and best.speedup >= WINNING_FROM and (best.low is None or best.low > 1)
-    return {
-        "alpha": alpha.value if alpha else None,
-        "alpha_low": alpha.low if alpha else None,
-        "alpha_high": alpha.high if alpha else None,
-        "acceptance_ratio": bet.acceptance_ratio,
-        "tokens_per_pass": facts.tokens_per_pass,
-        "drafted_per_pass": bet.drafted_per_pass,
-        "round_cost": bet.pass_cost,
-        "implied_c": facts.implied_c,
-        "speedup_actual": facts.speedup,
-        "speedup_textbook": bet.speedup_textbook,
-        "speedup_predicted": bet.speedup_predicted,
-        "predictions": [
+    return contract_values(
+        ExplainJson,
+        facts.bet,
+        implied_c=facts.implied_c,
+        predictions=[
             {"k": p.draft_length, "speedup": p.speedup, "low": p.low, "high": p.high}
             for p in explanation.values.predictions
         ],
-        "best": {
+        best={
             "k": best.draft_length if best and worthwhile else None,
             "speedup": None if best is None else best.speedup if worthwhile else 1.0,
         },
-        "findings": [finding_to_json(f) for f in explanation.verdict.findings],
-    }
+        findings=[finding_to_json(f) for f in explanation.verdict.findings],
+    )
 
 
 def explanation_table(data: dict[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from spectui.lab.experiments.concurrency import Levels
+from spectui.lab.reports.contract import LevelJson
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.text import columns, number
 
 _BAR: Final = 40
@@ -18,18 +20,13 @@ def levels_to_json(levels: Levels) -> dict[str, Any]:
         "build": levels.build,
         "workload": levels.workload,
         "rows": [
-            {
-                "concurrency": row.at_once,
-                "tokens_per_second": row.bet.tokens_per_second,
-                "baseline_tokens_per_second": row.bet.baseline.value if row.bet.baseline else None,
-                "speedup_actual": row.bet.speedup_actual.value if row.bet.speedup_actual else None,
-                "low": row.bet.speedup_actual.low if row.bet.speedup_actual else None,
-                "high": row.bet.speedup_actual.high if row.bet.speedup_actual else None,
-                "speedup_predicted": row.bet.speedup_predicted,
-                "tokens_per_pass": row.bet.tokens_per_pass.value if row.bet.tokens_per_pass else None,
-                "streams": row.bet.streams,
-                "round_cost": row.bet.pass_cost,
-            }
+            contract_values(
+                LevelJson,
+                row.bet,
+                concurrency=row.at_once,
+                low=row.bet.speedup_actual.low if row.bet.speedup_actual else None,
+                high=row.bet.speedup_actual.high if row.bet.speedup_actual else None,
+            )
             for row in levels.rows
         ],
         "inverts_between": list(turn) if turn else None,

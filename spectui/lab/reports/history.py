@@ -21,10 +21,12 @@ from spectui.core.profile import OFF, TuningProfile, fields_of_mode, is_ngram
 from spectui.core.text import one_line
 from spectui.errors import StoreError
 from spectui.lab.experiments.sweep_record import Found, found_of
+from spectui.lab.reports.contract import RunJson
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.run_json import costs_to_json
 from spectui.lab.reports.text import UNKNOWN, columns, number
 from spectui.store.baselines import FileIdentity
-from spectui.store.records import Run, RunConditions, RunFilter, RunSummary
+from spectui.store.records import Run, RunConditions, RunFilter
 from spectui.store.results import ResultStore
 
 _HIDDEN: Final = frozenset({"profile.schema_version", "profile.description"})
@@ -110,31 +112,36 @@ def compare_runs(a: Run, b: Run) -> RunComparison:
 
 def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
     """One run in the headless contract's names; times are seconds since 1970, unknown is null."""
-    conditions = run.conditions
+    conditions, summary = run.conditions, run.summary
     profile = conditions.profile
     speculation, traffic = profile.speculation, profile.traffic
-    return {
-        "id": run.id,
-        "source": run.source,
-        "started_at": run.started_at,
-        "ended_at": run.ended_at,
-        "failure": run.failure,
-        "stale": stale,
-        "workload": traffic.workload,
-        "mode": speculation.mode,
-        "k": draft_length_of(profile),
-        "p_min": None if speculation.mode == OFF or is_ngram(speculation.mode) else speculation.p_min,
-        "temperature": profile.sampling.temperature,
-        "concurrency": traffic.concurrency,
-        "model": profile.server.model,
-        "draft": conditions.draft_path,
-        "build": conditions.build,
-        **_summary_to_json(run.summary),
-        "argv": list(conditions.argv) or None,
-        "binary": _file_to_json(conditions.binary),
-        "machine": None if conditions.machine is None else asdict(conditions.machine),
-        "profile": asdict(profile),
-    }
+    return contract_values(
+        RunJson,
+        summary,
+        id=run.id,
+        source=run.source,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        failure=run.failure,
+        stale=stale,
+        workload=traffic.workload,
+        mode=speculation.mode,
+        k=draft_length_of(profile),
+        p_min=None if speculation.mode == OFF or is_ngram(speculation.mode) else speculation.p_min,
+        temperature=profile.sampling.temperature,
+        concurrency=traffic.concurrency,
+        model=profile.server.model,
+        draft=conditions.draft_path,
+        build=conditions.build,
+        survival=list(summary.survival) or None,
+        baseline_source=summary.baseline_source or None,
+        round_cost=summary.round_cost,
+        cost=costs_to_json(summary.costs),
+        argv=list(conditions.argv) or None,
+        binary=None if conditions.binary is None else asdict(conditions.binary),
+        machine=None if conditions.machine is None else asdict(conditions.machine),
+        profile=asdict(profile),
+    )
 
 
 def comparison_to_json(comparison: RunComparison, builds: Mapping[str, str]) -> dict[str, Any]:
@@ -228,43 +235,6 @@ def ratio_sentence(data: Mapping[str, Any]) -> str:
     a, b = data["a"]["id"], data["b"]["id"]
     span = "" if data["low"] is None else f" ({data['low']:.2f} to {data['high']:.2f})"
     return f"run {b} has {data['ratio']:.2f}x the speed of run {a}{span}"
-
-
-def _summary_to_json(summary: RunSummary) -> dict[str, Any]:
-    speed, alpha, actual = summary.tokens_per_second, summary.alpha, summary.speedup_actual
-    return {
-        "requests": summary.requests,
-        "tokens": summary.tokens,
-        "passes": summary.passes,
-        "drafted": summary.drafted,
-        "accepted": summary.accepted,
-        "tokens_per_second": speed.value if speed else None,
-        "tokens_per_second_low": speed.low if speed else None,
-        "tokens_per_second_high": speed.high if speed else None,
-        "time_to_first_token_ms": summary.time_to_first_token_ms,
-        "alpha": alpha.value if alpha else None,
-        "alpha_low": alpha.low if alpha else None,
-        "alpha_high": alpha.high if alpha else None,
-        "acceptance_ratio": summary.acceptance_ratio,
-        "tokens_per_pass": summary.tokens_per_pass.value if summary.tokens_per_pass else None,
-        "drafted_per_pass": summary.drafted_per_pass,
-        "survival": list(summary.survival) or None,
-        "pass_ms": summary.pass_ms,
-        "baseline_tokens_per_second": summary.baseline.value if summary.baseline else None,
-        "baseline_source": summary.baseline_source or None,
-        "speedup_actual": actual.value if actual else None,
-        "speedup_low": actual.low if actual else None,
-        "speedup_high": actual.high if actual else None,
-        "speedup_textbook": summary.speedup_textbook,
-        "speedup_predicted": summary.speedup_predicted,
-        "round_cost": summary.round_cost,
-        "cost": costs_to_json(summary.costs),
-        "stalled_passes": summary.stalled,
-    }
-
-
-def _file_to_json(file: FileIdentity | None) -> dict[str, Any] | None:
-    return None if file is None else asdict(file)
 
 
 def _changed(file: FileIdentity) -> bool:

@@ -7,41 +7,24 @@ from typing import Any
 
 from spectui.core.bet.estimates import BetReading, Cost, Costs, Source
 from spectui.core.secrets import redacted
+from spectui.core.verdict.findings import Outcome
 from spectui.lab.experiments.measure import Measurement
 from spectui.lab.measuring.probe import ProbeResult
+from spectui.lab.reports.contract_measure import WorkloadJson
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.text import finding_to_json
 
 
-def bet_to_json(bet: BetReading) -> dict[str, Any]:
-    """One workload in the headless contract's names; unknown is null."""
-    alpha, actual = bet.alpha, bet.speedup_actual
-    return {
-        "requests": bet.requests,
-        "tokens": bet.tokens,
-        "passes": bet.passes,
-        "drafted": bet.drafted,
-        "accepted": bet.accepted,
-        "tokens_per_second": bet.tokens_per_second,
-        "time_to_first_token_ms": bet.time_to_first_token_ms,
-        "alpha": alpha.value if alpha else None,
-        "alpha_low": alpha.low if alpha else None,
-        "alpha_high": alpha.high if alpha else None,
-        "acceptance_ratio": bet.acceptance_ratio,
-        "tokens_per_pass": bet.tokens_per_pass.value if bet.tokens_per_pass else None,
-        "drafted_per_pass": bet.drafted_per_pass,
-        "survival": [row.survival for row in bet.survival] if bet.survival else None,
-        "pass_ms": bet.pass_ms,
-        "baseline_tokens_per_second": bet.baseline.value if bet.baseline else None,
-        "speedup_actual": actual.value if actual else None,
-        "speedup_low": actual.low if actual else None,
-        "speedup_high": actual.high if actual else None,
-        "speedup_textbook": bet.speedup_textbook,
-        "speedup_predicted": bet.speedup_predicted,
-        "round_cost": bet.pass_cost,
-        "cost": costs_to_json(bet.costs),
-        "stalled_passes": bet.stalled,
-        "loss": asdict(bet.loss) if bet.loss else None,
-    }
+def bet_to_json(bet: BetReading, outcome: Outcome | None) -> dict[str, Any]:
+    """One workload of a measurement."""
+    return contract_values(
+        WorkloadJson,
+        bet,
+        survival=[row.survival for row in bet.survival] or None,
+        cost=costs_to_json(bet.costs),
+        loss=asdict(bet.loss) if bet.loss else None,
+        outcome=outcome,
+    )
 
 
 def costs_to_json(costs: Costs) -> dict[str, Any]:
@@ -69,10 +52,7 @@ def measurement_to_json(result: Measurement) -> dict[str, Any]:
     return {
         "build": result.build,
         "argv": list(redacted(result.argv)) or None,
-        "workloads": {
-            name: {**bet_to_json(bet), "outcome": result.outcomes.get(name)}
-            for name, bet in result.bets.items()
-        },
+        "workloads": {name: bet_to_json(bet, result.outcomes.get(name)) for name, bet in result.bets.items()},
         "findings": [finding_to_json(f) for f in result.findings],
     }
 

@@ -72,8 +72,8 @@ def with_speed(speed: Estimate | None, **changes: object) -> Run:
 
 def test_a_run_has_the_names_of_a_measurement() -> None:
     data = run_to_json(RUN, stale=False)
-    assert set(bet_to_json(BetReading())) - {"loss"} <= set(data)
-    assert set(data["cost"]) == set(bet_to_json(BetReading())["cost"])
+    assert set(bet_to_json(BetReading(), None)) - {"loss", "outcome"} <= set(data)
+    assert set(data["cost"]) == set(bet_to_json(BetReading(), None)["cost"])
     assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data))
     assert (data["id"], data["mode"], data["k"], data["draft"]) == (3, "draft-simple", 4, "/m/small.gguf")
     assert (data["tokens_per_second"], data["tokens_per_second_low"]) == (40.0, 36.0)
