@@ -16,10 +16,10 @@ from spectui.core.bet.baseline import Baseline, pooled
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import Segment, SpeedEstimate
 from spectui.core.profile import TuningProfile
-from spectui.errors import SpectuiError, UsageError
+from spectui.errors import ServerError, SpectuiError, UsageError
 from spectui.lab.measuring.measured_run import Collector
 from spectui.lab.measuring.ngram_replay import Sizes, replays_of, rows_of
-from spectui.lab.measuring.probe import ProbeResult, probe_if_possible
+from spectui.lab.measuring.probe import ProbeResult, probe
 from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.launcher import LaunchPlan
 from spectui.lab.servers.server import Server
@@ -41,44 +41,44 @@ TOO_SHORT: Final = "no answer was long enough to measure a speed on"
 class BaselineMeasurer:
     """Measures baselines on one server that does not speculate: sends, probes, replays lookups, remembers.
 
-    Raises UsageError for a server that speculates.
+    tokens: the n at which V(n) is probed, beside those of the lookups; probed: V(n) where it is known already.
+    sizes: lookups with lengths that are replayed on the answers. plan: of a server of ours, whose baselines are
+    remembered in `store`. note: told what is going on; on_problem: told in one line what went wrong beside a speed;
+    on_probe: told how many passes of a probe are done, and of how many. check: asked before anything is kept; it
+    raises where the speed is not the server's own. Raises UsageError for a server that speculates.
     """
 
     server: Server
     tokens: Collection[int]
-    """The n at which V(n) is probed, beside those of the lookups."""
     sizes: Sizes = ()
-    """Lookups with lengths that are replayed on the answers."""
     plan: LaunchPlan | None = None
-    """Of a server of ours: with it the baseline is remembered in `store`."""
     store: BaselineStore | None = None
     probed: ProbeResult | None = None
-    """V(n) where it is known already."""
     note: Callable[[str], None] = lambda _what: None
-    """Told what is going on."""
     on_problem: Callable[[str], None] = lambda _why: None
-    """Told in one line what went wrong beside a speed."""
     on_probe: Callable[[int, int], None] = lambda _done, _all: None
-    """Told how many passes of a probe are done, and of how many."""
     on_token: Callable[[int, float], None] | None = None
     on_begin: Callable[[float], None] | None = None
     check: Callable[[], None] = lambda: None
-    """Asked before anything is kept; raises where the speed is not the server's own."""
     clock: Callable[[], float] = time.perf_counter
 
     def __post_init__(self) -> None:
-        require_no_speculation(self.server)
+        if self.server.speculating and self.server.owned:
+            raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
+        if self.server.speculating:
+            url = self.server.client.base_url
+            raise UsageError(f"{url} speculates itself, so it is no baseline: name a server without")
 
     async def probe(self) -> ProbeResult:
         """V(n), once: it does not depend on prompts. Nothing where it cannot be probed: why is told."""
         if self.probed is None:
             self.note("probing what verification costs")
-            self.probed = await probe_if_possible(
-                self.server.client,
-                sorted({*self.tokens, *rows_of(self.sizes)}),
-                on_problem=self.on_problem,
-                on_progress=self.on_probe,
-            )
+            tokens = sorted({*self.tokens, *rows_of(self.sizes)})
+            try:
+                self.probed = await probe(self.server.client, tokens, on_progress=self.on_probe)
+            except ServerError as error:
+                self.on_problem(f"verification could not be probed: {error}")
+                self.probed = ProbeResult()
         return self.probed
 
     async def measure(
@@ -152,17 +152,6 @@ class BaselineMeasurer:
             except SpectuiError as error:
                 self.on_problem(str(error))
         return found
-
-
-def require_no_speculation(server: Server) -> None:
-    """Raises UsageError for a server that speculates: its speed is no baseline."""
-    if not server.speculating:
-        return
-    if server.owned:
-        raise UsageError("the server speculates even without a mode: take that out of server.extra_args")
-    raise UsageError(
-        f"{server.client.base_url} speculates itself, so it is no baseline: name a server without"
-    )
 
 
 def key_for(plan: LaunchPlan, workload: Workload) -> BaselineKey:

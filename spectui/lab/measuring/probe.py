@@ -91,21 +91,6 @@ async def probe(
     )
 
 
-async def probe_if_possible(
-    client: LlamaClient,
-    tokens: Sequence[int],
-    *,
-    on_problem: Callable[[str], None],
-    on_progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> ProbeResult:
-    """As `probe`, where a baseline is worth having without it: what went wrong is told, no point known."""
-    try:
-        return await probe(client, tokens, on_progress=on_progress)
-    except ServerError as error:
-        on_problem(f"verification could not be probed: {error}")
-        return ProbeResult()
-
-
 def _errors(times: Mapping[int, Sequence[float]]) -> dict[int, float]:
     """Of the ratio of two medians, from the median absolute deviation of each (1.4826: of a normal spread)."""
     spread = {

@@ -192,10 +192,10 @@ async def test_a_server_that_speculates_gives_no_plain_speed(*, owned: bool, sai
         SlotInfo(id=n, is_processing=False, speculative=told) for n, told in enumerate((None, False, True))
     )
     found.slots = (silent, plain)
-    baseline.require_no_speculation(found)
+    BaselineMeasurer(server=found, tokens=())
     found.slots = (plain, speculating)
     with pytest.raises(UsageError, match=said):
-        baseline.require_no_speculation(found)
+        BaselineMeasurer(server=found, tokens=())
     await found.stop()
 
 

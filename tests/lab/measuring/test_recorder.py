@@ -111,7 +111,7 @@ async def test_each_workload_is_a_run_with_the_numbers_that_are_printed(
     result = await measured(store, tmp_path, Script(k=4, alpha=0.7))
     prose, code = store.runs()
     for run, name in ((code, "code"), (prose, "prose")):
-        bet = bet_to_json(result.bets[name])
+        bet = bet_to_json(result.bets[name], result.outcomes.get(name))
         summary = run.summary
         assert run.conditions.profile.traffic.workload == name
         assert run.conditions.profile.speculation.draft_length == 4
