@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TrafficSettings, TuningProfile
 from spectui.lab.measuring.traffic import RequestResult, Traffic
@@ -39,7 +40,7 @@ MIXED = Workload(
 )
 
 
-def pair_profile(target: Path, draft: Path | None, binary: Path, **speculation: object) -> TuningProfile:
+def pair_profile(target: Path, draft: Path | None, binary: Path, **speculation: Any) -> TuningProfile:
     """A small, quick server on the demo pair with one thread; without a draft it does not speculate."""
     mode = "draft-simple" if draft else "off"
     return TuningProfile(
@@ -48,7 +49,7 @@ def pair_profile(target: Path, draft: Path | None, binary: Path, **speculation: 
             binary=str(binary), model=str(target), context=4096, threads=1, ready_timeout=120.0
         ),
         speculation=SpeculationSettings(
-            **{"mode": mode, "draft_model": str(draft) if draft else None, "draft_length": 4, **speculation}  # type: ignore[arg-type]  plain keywords
+            **{"mode": mode, "draft_model": str(draft) if draft else None, "draft_length": 4, **speculation}
         ),
         traffic=TrafficSettings(max_tokens=24, workload="prose"),
     )

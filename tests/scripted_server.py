@@ -262,7 +262,7 @@ class ScriptedServer:
         began = asyncio.get_running_loop().time()
         for number, tokens in enumerate(self._passes(limit, count)):
             await self._until(began + number * self.script.pass_seconds)
-            burst = []
+            burst: list[bytes] = []
             for _ in range(tokens):
                 if self.script.failure in MIDSTREAM and sent >= self.script.after:
                     writer.write(b"".join(burst))

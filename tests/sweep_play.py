@@ -99,7 +99,7 @@ def played_sweeps(monkeypatch: pytest.MonkeyPatch) -> PlayedSweeps:
             raise played.problem
         return SimpleNamespace(profile=profile, command="llama-server")
 
-    async def cells_on(_server: object, _found: object, **_how: object) -> _Runner:
+    async def cells_on(_server: object, _found: object, **_how: Any) -> _Runner:
         return _Runner(played)
 
     monkeypatch.setattr(sweep, "LaunchedServer", _Server)

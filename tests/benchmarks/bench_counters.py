@@ -29,7 +29,7 @@ async def main() -> int:
                 )
                 count = await count_run(server, settings, MIXED, REQUESTS)
                 theirs = count.server
-                rows = [
+                rows: list[tuple[str, object, object]] = [
                     ("drafted", count.drafted, theirs.drafted),
                     ("accepted", count.accepted, theirs.accepted),
                     ("non-empty drafts", count.drafts, theirs.drafts),

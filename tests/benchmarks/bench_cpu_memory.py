@@ -91,10 +91,10 @@ def _dashboard(url: str, plain: str, *, minutes: int) -> bool:
         time.sleep(WARM_UP_SECONDS)
         painted = len(dashboard.drawn)
         busy = _percent(dashboard, 30)
-        painted = (len(dashboard.drawn) - painted) / 30
+        painted_a_second = (len(dashboard.drawn) - painted) / 30
         bad = _print("with traffic, CPU of one core", busy, BUSY_PERCENT, "%")
         bad |= _print(f"resident after {time.monotonic() - began:.0f} s", _mib(dashboard), MEMORY_MIB, "MiB")
-        print(f"  {painted / 1000:.1f} kB drawn per second")
+        print(f"  {painted_a_second / 1000:.1f} kB drawn per second")
         if minutes:
             time.sleep(max(0.0, began + minutes * 60 - time.monotonic()))
             bad |= _print(f"resident after {minutes} min", _mib(dashboard), MEMORY_MIB, "MiB")

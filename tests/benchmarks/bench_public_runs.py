@@ -35,12 +35,12 @@ def main() -> int:
     for name, (first, *others) in machines().items():
         k, baseline, measured, ratio = first
         values = explain(Observed(baseline=baseline, measured=measured, draft_length=k, ratio=ratio))
-        assert values.alpha is not None
-        assert values.implied_c is not None
+        assert values.facts.bet.alpha is not None
+        assert values.facts.implied_c is not None
         errors = []
         for length, plain, speed, _ in others:
-            tokens = expected_tokens(values.alpha.value, length)
-            predicted = textbook_speedup(tokens, length, values.implied_c)
+            tokens = expected_tokens(values.facts.bet.alpha.value, length)
+            predicted = textbook_speedup(tokens, length, values.facts.implied_c)
             error = predicted / (speed / plain) - 1
             errors.append(abs(error))
             print(

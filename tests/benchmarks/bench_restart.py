@@ -49,7 +49,7 @@ async def accepted(session: Session, before: object) -> None:
     while True:
         server = session.server
         new = isinstance(server, LaunchedServer) and server is not before
-        if new and any("processing task" in line for line in server.log_tail(400)):
+        if server is not None and new and any("processing task" in line for line in server.log_tail(400)):
             return
         await asyncio.sleep(POLL)
 
@@ -57,7 +57,10 @@ async def accepted(session: Session, before: object) -> None:
 async def ours(session: Session, k: int) -> float:
     """Seconds from the key to the first request accepted, with traffic flowing before."""
     before = session.server
-    while not session.gauge.segment.bet(in_flight=session.gauge.traffic.in_flight()).passes:  # type: ignore[union-attr]  traffic runs
+    while (
+        not (traffic := session.gauge.traffic)
+        or not session.gauge.segment.bet(in_flight=traffic.in_flight()).passes
+    ):
         await asyncio.sleep(POLL)
     session.stage(lambda p: p.with_speculation(draft_length=k))
     begun = time.perf_counter()

@@ -370,7 +370,7 @@ def test_what_the_output_has_no_character_for_is_replaced(
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", ascii_only)
     write("größer")
-    assert ascii_only.buffer.getvalue() == b"gr??er\n"  # type: ignore[attr-defined]
+    assert ascii_only.buffer.getvalue() == b"gr??er\n"
 
 
 def test_profiles_are_listed_own_ones_first(run: Runner, tmp_path: Path) -> None:

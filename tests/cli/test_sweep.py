@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,12 @@ def test_a_profile_and_a_number_are_not_given_together(
 
 
 def test_a_sweep_that_another_program_runs_is_not_gone_on_with(capsys: pytest.CaptureFixture[str]) -> None:
-    axes = {"workloads": ("code",), "temperatures": (0.0,), "modes": ("ngram-simple",), "ks": (4,)}
+    axes: dict[str, Any] = {
+        "workloads": ("code",),
+        "temperatures": (0.0,),
+        "modes": ("ngram-simple",),
+        "ks": (4,),
+    }
     settings = ServerSettings(model="/m/t.gguf", binary="/nowhere/server")
     plan = plan_of(SweepOrder(profile=TuningProfile(server=settings), grid=Grid(**axes), requests=8))
     command = [sys.executable, str(WRITER), str(Folders.default().results), "hold", json.dumps(plan)]

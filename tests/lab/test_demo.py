@@ -137,7 +137,9 @@ async def test_two_builds_at_once_end_well_and_sweep_what_is_stale(source: Path,
 
 async def test_cancelling_leaves_nothing(source: Path, tmp_path: Path) -> None:
     begun = asyncio.Event()
-    task = asyncio.create_task(build_pair(tmp_path, BLOCKS, lambda fraction, _: fraction > 0 and begun.set()))
+    task = asyncio.create_task(
+        build_pair(tmp_path, BLOCKS, lambda fraction, _: begun.set() if fraction > 0 else None)
+    )
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

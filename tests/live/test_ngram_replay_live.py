@@ -9,7 +9,7 @@ import pytest
 from spectui.core.bet.ngram_replay import Lookups
 from spectui.core.profile import TuningProfile
 from spectui.lab.demo import DemoPair
-from spectui.lab.experiments.ab_arm import Answers
+from spectui.lab.measuring.measured_run import Collector
 from spectui.lab.measuring.ngram_replay import tokens_of
 from spectui.lab.measuring.traffic import RequestResult
 from spectui.lab.servers.server import Server
@@ -22,9 +22,10 @@ TOKENS = 24
 
 
 async def answers(server: Server, profile: TuningProfile) -> list[RequestResult]:
-    collector = Answers(profile)
+    found: list[RequestResult] = []
+    collector = Collector(profile, on_answer=found.append)
     await collector.send(server, PromptSequence(load_workload(profile.traffic)), requests=4)
-    return list(collector.answers.values())
+    return found
 
 
 @pytest.mark.parametrize("workload", ["rewrite", "code"])

@@ -60,7 +60,7 @@ async def test_two_servers_are_switched_and_measured(profile_files: list[Path]) 
         await driven.press("2")
         await driven.until(lambda: driven.snapshot.server.pid != first, "the second in front")
         second = driven.snapshot.server.pid
-        assert sorted(p.pid for p in servers()) == sorted([first, second])
+        assert {p.pid for p in servers()} == {first, second}
         assert [m.front for m in marks(driven)] == [False, True]
         await driven.until(lambda: driven.snapshot.bet.requests > 0, "requests of the second", 90)
         assert driven.snapshot.settings.profile_name == str(profile_files[1])

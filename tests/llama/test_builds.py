@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from spectui.core.bet.estimates import BetReading
 from spectui.core.verdict.verdict import Facts, judge
 from spectui.llama.builds import BAD, CACHE_GATE, DRAFT_REREADS, REAL, TWO_PASSES, Builds, rereads_draft
 
@@ -26,7 +27,7 @@ def test_requests_need_cache_prompt_in_old_two_pass_builds_only() -> None:
 
 
 def test_words_of_the_core_name_the_builds_of_the_table() -> None:
-    verdict = judge(Facts(mode="draft-simple", draft_length=3, two_pass_server=True))
+    verdict = judge(Facts(mode="draft-simple", draft_length=3, bet=BetReading(two_pass=True)))
     finding = next(f for f in verdict.findings if f.code == "old-two-pass-server")
     assert TWO_PASSES.last is not None
     assert f"b{TWO_PASSES.last + 1}" in finding.advice

@@ -78,10 +78,7 @@ def test_readers_see_one_whole_text_while_several_write(tmp_path: Path) -> None:
     file = tmp_path / "a"
     texts = [letter * 20_000 for letter in "abcd"]
     write_text(file, texts[0])
-    writers = [
-        threading.Thread(target=lambda text=text: [write_text(file, text) for _ in range(10)])
-        for text in texts
-    ]
+    writers = [threading.Thread(target=_write_often, args=(file, text)) for text in texts]
     for writer in writers:
         writer.start()
     seen = set()
@@ -91,3 +88,8 @@ def test_readers_see_one_whole_text_while_several_write(tmp_path: Path) -> None:
         writer.join()
     assert seen | {file.read_text()} <= set(texts)
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+def _write_often(file: Path, text: str) -> None:
+    for _ in range(10):
+        write_text(file, text)

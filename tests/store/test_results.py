@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +35,7 @@ from tests.store import result_writer
 
 WRITER = Path(result_writer.__file__)
 
-text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 maybe_text = st.none() | text
 number = st.floats(allow_nan=False, allow_infinity=False)
 maybe_number = st.none() | number
@@ -116,15 +117,15 @@ def store(tmp_path: Path) -> ResultStore:
     return ResultStore(tmp_path / "data" / "results.sqlite3")
 
 
-def begin(store: ResultStore, at: float = 1.0, build: str | None = None, **changes: object) -> int:
+def begin(store: ResultStore, at: float = 1.0, build: str | None = None, **changes: Any) -> int:
     """A run that began; changes: workload, mode, model, draft_model, url."""
     profile = TuningProfile(
-        server=ServerSettings(model=changes.get("model"), url=changes.get("url")),  # type: ignore[arg-type]
+        server=ServerSettings(model=changes.get("model"), url=changes.get("url")),
         speculation=SpeculationSettings(
-            mode=changes.get("mode", "off"),  # type: ignore[arg-type]
-            draft_model=changes.get("draft_model"),  # type: ignore[arg-type]
+            mode=changes.get("mode", "off"),
+            draft_model=changes.get("draft_model"),
         ),
-        traffic=TrafficSettings(workload=changes.get("workload", "code")),  # type: ignore[arg-type]
+        traffic=TrafficSettings(workload=changes.get("workload", "code")),
     )
     return store.begin_run(RunConditions(profile=profile, build=build), at=at)
 

@@ -719,7 +719,7 @@ class FakeController:
         self.calls: list[tuple[Any, ...]] = []
         self.sink: Callable[[Message], object] | None = None
         self.draft_options = DRAFTS
-        self.profiles = PROFILES
+        self.profiles: tuple[ProfileOption, ...] = PROFILES
         self.fail: SpectuiError | None = None
         self.ab = FakeAb(self)
         self.sweep = FakeSweep(self)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from textual.app import App
@@ -11,6 +12,7 @@ from spectui.core.views.snapshot import Snapshot
 from spectui.errors import ProfileError, ServerGone, SpectuiError
 from spectui.store.paths import Folders
 from spectui.store.profiles import path_of
+from spectui.tui.control.interface import ProfileOption
 from spectui.tui.keys import DASHBOARD
 from spectui.tui.messages import DraftsReady, Notice
 from spectui.tui.screens.baseline import BaselineScreen
@@ -467,7 +469,7 @@ async def test_load_without_profiles_and_with_a_vanished_one(opened: Opener) -> 
         await pilot.pause()
         assert "no profile yet" in str(pilot.app.screen.query_one("#state", Static).content)
         await pilot.press("escape")
-        controller.profiles = (fakes.ProfileOption(name="missing"),)
+        controller.profiles = (ProfileOption(name="missing"),)
         await pilot.press("l")
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
@@ -482,7 +484,7 @@ async def test_help_is_made_from_the_bindings(opened: Opener) -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)
-        cells = [str(cell) for cell in keys_table(DASHBOARD, pilot.app).columns[2].cells]
+        cells = [str(cell) for cell in keys_table(DASHBOARD, cast("App[object]", pilot.app)).columns[2].cells]
         assert {binding.tooltip for binding in DASHBOARD if not binding.system} <= set(cells)
         await pilot.press("escape")
         await pilot.pause()
@@ -497,7 +499,7 @@ async def test_palette_offers_every_action(opened: Opener) -> None:
         assert here <= set(commands)
         assert commands["longer"].help == "]  Draft more tokens per pass"
         assert not any(title.startswith("session ") for title in commands)
-        await commands["traffic"].callback()  # type: ignore[misc]
+        await commands["traffic"].callback()
         assert controller.calls == [("toggle_traffic",)]
         await pilot.press("ctrl+p")
         await pilot.pause()

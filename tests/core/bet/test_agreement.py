@@ -104,6 +104,7 @@ def test_easy_and_hard_stretches_are_kept_apart(calibrated: int) -> None:
         assert found is not None
         assert found.tokens_per_pass == pytest.approx(true, rel=0.06)
     sums = [sums_of(r, fixed_length=True, positions=calibrated) for r in runs]
+    assert found is not None
     by_survival = tokens_at(survival_shares(sums), 16)
     assert abs(found.tokens_per_pass / true - 1) < abs(by_survival / true - 1)
 

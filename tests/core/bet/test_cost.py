@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -108,7 +108,7 @@ def test_without_the_servers_timing_c_is_what_a_probe_leaves_over() -> None:
     assert found.c.low is not None
     assert found.c.high is not None
     assert found.c.low < 0.16 < found.c.high
-    assert found.u == Cost(value=pytest.approx(0.1), source=Source.ASSUMED, low=0.0, high=0.15)
+    assert found.u == Cost(value=cast("float", pytest.approx(0.1)), source=Source.ASSUMED, low=0.0, high=0.15)
 
 
 def test_nothing_tells_drafting_from_verifying_without_either() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -17,10 +18,10 @@ from spectui.core.profile import SpeculationSettings, TrafficSettings, TuningPro
 K = 4
 
 
-def profile_of(*, concurrency: int = 1, **speculation: object) -> TuningProfile:
+def profile_of(*, concurrency: int = 1, **speculation: Any) -> TuningProfile:
     chosen = {"mode": "draft-simple", "draft_length": K, **speculation}
     return TuningProfile(
-        speculation=SpeculationSettings(**chosen),  # type: ignore[arg-type]  plain keywords
+        speculation=SpeculationSettings(**chosen),
         traffic=TrafficSettings(concurrency=concurrency),
     )
 
@@ -210,7 +211,7 @@ def test_textbook_takes_k_where_drafts_have_one_length_and_the_mean_else(
 
 
 @pytest.mark.parametrize("speculation", [{"p_min": 0.5}, {"mode": "ngram-simple"}])
-def test_settings_that_cut_drafts_have_no_fixed_length(speculation: dict[str, object]) -> None:
+def test_settings_that_cut_drafts_have_no_fixed_length(speculation: dict[str, Any]) -> None:
     assert Segment(profile_of(**speculation)).fixed_length is False
     assert Segment(profile_of(**speculation)).bet().fixed_length is False
     assert Segment(profile_of()).fixed_length is True
@@ -368,7 +369,7 @@ def test_draft_time_since_a_moment(
         ({"mode": "ngram-simple", "ngram_length": 500}, 64),
     ],
 )
-def test_positions_of_a_draft(speculation: dict[str, object], longest: int) -> None:
+def test_positions_of_a_draft(speculation: dict[str, Any], longest: int) -> None:
     assert longest_draft(profile_of(**speculation)) == longest
 
 

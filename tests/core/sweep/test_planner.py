@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -83,15 +84,15 @@ def pick(starts: list[ServerStart], truth: Truth, condition: Condition) -> float
     return max(truth(cell) for cell in cells if cell.setting != PLAIN)
 
 
-def a_grid(**axes: tuple[object, ...]) -> Grid:
-    given_axes = {
+def a_grid(**axes: Any) -> Grid:
+    given_axes: dict[str, Any] = {
         "workloads": ("code",),
         "temperatures": (0.0,),
         "modes": ("draft-simple",),
         "ks": KS,
         **axes,
     }
-    return Grid(**{"drafts": ("/d.gguf",), **given_axes})  # type: ignore[arg-type]  plain axes
+    return Grid(**{"drafts": ("/d.gguf",), **given_axes})
 
 
 CODE = Condition("code", 0.0)
@@ -224,7 +225,7 @@ def test_a_sweep_that_was_cut_goes_on_to_the_same_end(cut: int, seed: int, noise
 def test_exhaustive_measures_every_cell_in_full_once() -> None:
     grid = a_grid(workloads=("code", "json"), modes=("draft-simple", "ngram-simple"), p_mins=(0.0, 0.5))
     outcomes: dict[Cell, CellResult] = {}
-    tasks = []
+    tasks: list[Task] = []
     while start := next_start(grid, outcomes, REQUESTS, exhaustive=True):
         outcomes |= measured(grid, a_machine(), start, Random(1), 0.0)
         tasks += start.tasks

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ KOBOLD = Observed(baseline=36.0, measured=30.89, draft_length=8, ratio=0.11)
 """koboldcpp #2262: the single bad point from which the better lengths can be told."""
 
 
-def codes(seen: Observed, **extra: object) -> list[str]:
+def codes(seen: Observed, **extra: Any) -> list[str]:
     return [f.code for f in judge(changed(explain(seen).facts, **extra)).findings]
 
 
@@ -274,14 +275,14 @@ speeds = st.none() | st.floats(1e-3, 1e7, allow_nan=False)
     slots=st.integers(1, 64),
     two_pass=st.booleans(),
 )
-def test_whatever_is_stated_gives_numbers_or_none(**stated: object) -> None:
+def test_whatever_is_stated_gives_numbers_or_none(**stated: Any) -> None:
     counts = stated.pop("counts")
     k = stated.pop("k")
     if counts is not None:
-        drafted, accepted, extra = counts  # type: ignore[misc]  # drawn as a tuple of three
+        drafted, accepted, extra = counts
         drafted, accepted = max(drafted, accepted), min(drafted, accepted)
         stated |= {"drafted": drafted, "accepted": accepted, "predicted": accepted + 2 + extra}
-    values = explain(Observed(draft_length=k, **stated))  # type: ignore[arg-type]  # drawn by name
+    values = explain(Observed(draft_length=k, **stated))
     judge(values.facts)
     numbers = [v for v in asdict(values).values() if isinstance(v, float)]
     numbers += [p.speedup for p in values.predictions]

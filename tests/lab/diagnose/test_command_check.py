@@ -138,7 +138,11 @@ def test_a_fatal_variable_of_the_environment_is_unset_in_the_corrected_line() ->
 
 
 def test_variables_that_the_binary_obeys_count_as_options() -> None:
-    known = {"LLAMA_ARG_SPEC_DRAFT_MODEL": "d", "LLAMA_ARG_CTX_SIZE": "4096", "LLAMA_ARG_NO_JINJA": "1"}
+    known: dict[str, Any] = {
+        "LLAMA_ARG_SPEC_DRAFT_MODEL": "d",
+        "LLAMA_ARG_CTX_SIZE": "4096",
+        "LLAMA_ARG_NO_JINJA": "1",
+    }
     assert codes(checked("llama-server -m t", **known)) == ["draft-type-missing"]
     assert checked("llama-server -m t", **known, LLAMA_ARG_SPEC_TYPE="draft-simple")["ok"]
     renamed = checked("llama-server -m t", **known, LLAMA_ARG_SPEC_TYPE="draft")

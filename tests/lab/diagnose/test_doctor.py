@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,10 +39,10 @@ def binary(folder: Path, *, build: int = 10434, devices: str = GPU) -> str:
     return str(path)
 
 
-def profile(server: dict[str, object], **speculation: object) -> TuningProfile:
+def profile(server: dict[str, object], **speculation: Any) -> TuningProfile:
     return TuningProfile(
-        server=ServerSettings(**server),  # type: ignore[arg-type]  plain keywords
-        speculation=SpeculationSettings(**speculation),  # type: ignore[arg-type]
+        server=ServerSettings(**server),  # type: ignore[arg-type]  # plain keywords
+        speculation=SpeculationSettings(**speculation),
     )
 
 
@@ -190,7 +191,7 @@ async def test_findings_come_ranked_by_group(tmp_path: Path, around: Surrounding
     assert codes(await examine(both, around)) == ["port-in-use", "draft-on-cpu"]
 
 
-def attached(server: ScriptedServer, **speculation: object) -> TuningProfile:
+def attached(server: ScriptedServer, **speculation: Any) -> TuningProfile:
     return profile({"url": server.url}, **speculation)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ async def measured(
     speculation: SpeculationSettings,
     *,
     requests: int,
-    **traffic: int,
+    **traffic: Any,
 ) -> tuple[Measurement, list[str]]:
     said: list[str] = []
     profile = TuningProfile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,13 @@ from spectui.lab.servers.launcher import Launcher
 from spectui.store.baselines import BaselineKey, BaselineStore, FileIdentity
 from spectui.store.results import ResultStore
 
-AXES = {"workloads": ("code",), "ks": (1, 4), "p_mins": (0.0,), "lookups": (4,), "lengths": (8,)}
+AXES: dict[str, Any] = {
+    "workloads": ("code",),
+    "ks": (1, 4),
+    "p_mins": (0.0,),
+    "lookups": (4,),
+    "lengths": (8,),
+}
 
 
 class Clock:

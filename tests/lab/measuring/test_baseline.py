@@ -34,7 +34,7 @@ from tests.unlaunched import CAPS, Started, plan_for
 WORKLOAD = load_builtin("code")
 
 
-def attached_profile(url: str, **traffic: int) -> TuningProfile:
+def attached_profile(url: str, **traffic: Any) -> TuningProfile:
     settings = {"max_tokens": 60, "warmup": 1, **traffic}
     return TuningProfile(
         server=ServerSettings(url=url),
@@ -44,8 +44,8 @@ def attached_profile(url: str, **traffic: int) -> TuningProfile:
 
 
 @asynccontextmanager
-async def plain_server(**script: float) -> AsyncIterator[ScriptedServer]:
-    async with ScriptedServer(Script(k=0, **script)) as server:  # type: ignore[arg-type]  plain keywords
+async def plain_server(**script: Any) -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer(Script(k=0, **script)) as server:
         yield server
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from spectui.llama.http.wire import StreamEvent
 from tests.scripted_server import Failure, Script, ScriptedServer
 
 
-def profile_of(url: str, *, k: int = 4, **traffic: int) -> TuningProfile:
+def profile_of(url: str, *, k: int = 4, **traffic: Any) -> TuningProfile:
     settings = {"max_tokens": 40, "warmup": 2, **traffic}
     return TuningProfile(
         server=ServerSettings(url=url),

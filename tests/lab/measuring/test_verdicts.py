@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from spectui.core.bet.baseline import Baseline, given
 from spectui.core.bet.curves import cost_model, predicted_curve, predicted_lookup, textbook_curve, with_costs
-from spectui.core.bet.estimates import BetReading, Estimate, PositionRow, Source
+from spectui.core.bet.estimates import BetReading, CurvePoint, Estimate, PositionRow, Source
 from spectui.core.bet.ngram_replay import UNKNOWN_SURPLUS, Replay
 from spectui.core.profile import SpeculationSettings, TuningProfile
 from spectui.core.verdict.verdict import Failure, Outcome
@@ -45,14 +47,14 @@ BET = BetReading(
 )
 
 
-def at(curve: object, k: int) -> float:
-    return next(p.speedup for p in curve if p.draft_length == k)  # type: ignore[attr-defined]
+def at(curve: Sequence[CurvePoint], k: int) -> float:
+    return next(p.speedup for p in curve if p.draft_length == k)
 
 
 @pytest.mark.parametrize(
     ("changes", "v"), [({}, {}), ({}, {1: 1.0}), ({"t1_ms": None}, V), ({"c": None, "draft_ms": None}, {})]
 )
-def test_costs_need_a_probe_and_a_plain_step(changes: dict[str, None], v: dict[int, float]) -> None:
+def test_costs_need_a_probe_and_a_plain_step(changes: dict[str, Any], v: dict[int, float]) -> None:
     bet = replace(BET, **changes)
     assert cost_model(bet, v) is None
     costed = with_costs(bet, v)
@@ -106,7 +108,8 @@ def test_what_a_pass_costs_beyond_the_model_is_unexplained() -> None:
 
 @pytest.mark.parametrize("missing", ["tokens_per_pass", "drafted_per_pass", "pass_cost"])
 def test_nothing_is_split_while_a_measure_is_missing(missing: str) -> None:
-    bet = replace(BET, **{missing: None})
+    unknown: dict[str, Any] = {missing: None}
+    bet = replace(BET, **unknown)
     costed = with_costs(bet, V)
     assert (costed.speedup_predicted, costed.loss) == (None, None)
 
@@ -175,8 +178,8 @@ def test_without_probe_and_draft_time_the_cost_is_spread_evenly() -> None:
     ids=lambda changes: next(iter(changes)),
 )
 @pytest.mark.parametrize("v", [{}, V], ids=["unprobed", "probed"])
-def test_no_curve_where_other_lengths_cannot_be_told(changes: dict[str, object], v: dict[int, float]) -> None:
-    bet = replace(BET, **changes)  # type: ignore[arg-type]  plain keywords
+def test_no_curve_where_other_lengths_cannot_be_told(changes: dict[str, Any], v: dict[int, float]) -> None:
+    bet = replace(BET, **changes)
     assert predicted_curve(bet, PROFILE, v) == ()
     if "fixed_length" in changes or "survival" in changes:
         assert textbook_curve(bet) == ()

@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -65,9 +65,9 @@ RUN = Run(
 )
 
 
-def with_speed(speed: Estimate | None, **changes: object) -> Run:
+def with_speed(speed: Estimate | None, **changes: Any) -> Run:
     summary = replace(RUN.summary, tokens_per_second=speed)
-    return replace(RUN, summary=summary, **changes)  # type: ignore[arg-type]
+    return replace(RUN, summary=summary, **changes)
 
 
 def test_a_run_has_the_names_of_a_measurement() -> None:
@@ -119,7 +119,9 @@ def test_a_binary_that_changed_or_is_gone_makes_a_run_stale(tmp_path: Path) -> N
 def test_a_model_that_changed_makes_a_run_stale(tmp_path: Path, which: str) -> None:
     file = tmp_path / "m.gguf"
     file.write_bytes(b"one")
-    run = replace(RUN, conditions=replace(RUN.conditions, **{which: FileIdentity.of(file)}))
+    run = replace(
+        RUN, conditions=replace(RUN.conditions, **cast("dict[str, Any]", {which: FileIdentity.of(file)}))
+    )
     assert is_stale(run, {}) is False
     file.write_bytes(b"another")
     assert is_stale(run, {}) is True
@@ -177,7 +179,11 @@ def test_settings_that_neither_mode_uses_are_no_difference() -> None:
 def test_another_build_or_file_is_said_beside_the_ratio() -> None:
     file = FileIdentity("/m/big.gguf", 10, 1)
     a = replace(RUN, conditions=replace(RUN.conditions, model=file, draft=file))
-    changes = {"build": "b1\x1b", "model": replace(file, mtime_ns=2), "draft": FileIdentity("/m/o", 10, 1)}
+    changes: dict[str, Any] = {
+        "build": "b1\x1b",
+        "model": replace(file, mtime_ns=2),
+        "draft": FileIdentity("/m/o", 10, 1),
+    }
     b = replace(RUN, id=4, conditions=replace(a.conditions, **changes))
     data = comparison_to_json(compare_runs(a, b), {})
     builds, model = data["cautions"]

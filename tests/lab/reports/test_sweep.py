@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -313,7 +313,8 @@ def test_what_failed_before_it_yielded_something_is_kept_beside_it(tmp_path: Pat
 
 
 def test_many_cells_are_reckoned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, reckon = [], Found.outcomes.fget
+    asked: list[Found] = []
+    reckon = cast("property", Found.outcomes).fget
     assert reckon is not None
 
     def outcomes(found: Found) -> object:

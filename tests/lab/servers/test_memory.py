@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ def sparse(path: Path, gib: float) -> str:
     return str(path)
 
 
-def profile_of(model: str | None, draft: str | None = None, **server: object) -> TuningProfile:
+def profile_of(model: str | None, draft: str | None = None, **server: Any) -> TuningProfile:
     return TuningProfile(
-        server=ServerSettings(model=model, **server),  # type: ignore[arg-type]  plain keywords
+        server=ServerSettings(model=model, **server),
         speculation=SpeculationSettings(mode="draft-simple" if draft else "off", draft_model=draft),
     )
 

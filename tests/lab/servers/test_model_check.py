@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from spectui.llama.models.facts import ModelFacts, ModelProblem
 async def test_what_a_newer_server_may_read_is_let_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, *, refused: bool
 ) -> None:
-    async def read_facts(paths: tuple[Path, ...], **_: object) -> dict[Path, ModelFacts | ModelProblem]:
+    async def read_facts(paths: tuple[Path, ...], **_: Any) -> dict[Path, ModelFacts | ModelProblem]:
         return dict.fromkeys(paths, ModelProblem(problem))
 
     monkeypatch.setattr(model_check, "read_facts", read_facts)

@@ -60,7 +60,7 @@ def begun(profile: TuningProfile = K4, *, flow: Flow | None = None, plain: Basel
     gauge = Gauge(profile)
     gauge.begin(profile, None, None)
     if flow is not None:
-        gauge.go_on(flow)  # type: ignore[arg-type]  as much of Traffic as is read
+        gauge.go_on(flow)  # type: ignore[arg-type]  # as much of Traffic as is read
     if plain is not None:
         gauge.set_baseline(plain)
     return gauge
@@ -301,7 +301,7 @@ def speedup_of(gauge: Gauge, *results: RequestResult) -> float:
         gauge.request_ended(result)
     actual = read(gauge).speedup_actual
     assert actual is not None
-    return actual.value
+    return float(actual.value)
 
 
 def points_of(gauge: Gauge) -> dict[int, float]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -20,7 +20,7 @@ class Recorder:
         self.clean_up = asyncio.Event()
         """Cancelled work has cleaned up only once this is set."""
 
-    def work(self, name: str) -> Callable[[], object]:
+    def work(self, name: str) -> Callable[[], Awaitable[None]]:
         self.gates[name] = asyncio.Event()
 
         async def run() -> None:

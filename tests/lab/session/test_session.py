@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -284,9 +285,7 @@ async def test_a_server_is_never_asked_the_same_twice(tmp_path: Path) -> None:
         w.session.toggle_traffic()
         await w.when(lambda s: s.bet.requests >= 2)
         for temperature, depth in ((0.8, 0), (0.0, 0), (0.0, 300)):
-            w.session.apply_now(
-                lambda p, t=temperature, d=depth: p.with_sampling(temperature=t).with_traffic(depth=d)
-            )
+            w.session.apply_now(partial(_sampled, temperature, depth))
             await w.session.settled()
             await w.when(lambda s: s.bet.requests >= 2)
         prompts = [r.body["prompt"] for r in server.requests if r.method == "POST"]
@@ -316,3 +315,7 @@ async def test_the_speed_of_a_second_server_counts_under_its_own_conditions_only
             w.session.apply_now(lambda p: p.with_traffic(workload="code"))
             back = await w.when(lambda s: s.bet.speedup_actual is not None)
             assert all(f.code != "baseline-stale" for f in back.verdict.findings)
+
+
+def _sampled(temperature: float, depth: int, profile: TuningProfile) -> TuningProfile:
+    return profile.with_sampling(temperature=temperature).with_traffic(depth=depth)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from spectui.core.profile import BaselineSettings, ServerSettings, SpeculationSettings, TuningProfile
 from spectui.core.verdict.verdict import Change
@@ -23,9 +24,13 @@ def running(*profiles: TuningProfile) -> Staging:
     """Settings that ran one after the other, each staged before."""
     staging = Staging(profiles[0])
     for profile in profiles:
-        staging.stage(lambda _p, profile=profile: profile)
+        staging.stage(partial(_instead, profile))
         assert staging.started(profile) == profile
     return staging
+
+
+def _instead(profile: TuningProfile, _: TuningProfile) -> TuningProfile:
+    return profile
 
 
 def undone(staging: Staging) -> TuningProfile:
@@ -37,7 +42,8 @@ def undone(staging: Staging) -> TuningProfile:
 
 def test_before_anything_ran_there_is_nothing_to_change_or_undo() -> None:
     staging = Staging(A)
-    staging.stage(length_8 := lambda p: length(8, p))
+    length_8 = partial(length, 8)
+    staging.stage(length_8)
     assert staging.staged == length_8(A)
     assert staging.running is None
     assert staging.changes == ()

@@ -92,8 +92,8 @@ async def test_arms_that_are_the_same_stay_undecided_with_identical_outputs() ->
 
 async def test_more_prompts_than_were_asked_for_are_shown_as_planned() -> None:
     async with ScriptedServer(Script(k=0, slots=4)) as one, ScriptedServer(Script(k=0, slots=4)) as other:
-        arms = (profile_of(server.url, 0, concurrency=4) for server in (one, other))
-        watched = Watched(view_of(*arms, planned=8))
+        a, b = (profile_of(server.url, 0, concurrency=4) for server in (one, other))
+        watched = Watched(view_of(a, b, planned=8))
         await watched.ab.run()
     assert any("at most 16 prompts in place of 8" in view.note for view in watched.views)
     assert {view.planned for view in watched.views if view.pairs} == {16}

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,7 +298,7 @@ async def test_maps_are_made_off_the_event_loop(
 async def test_what_is_not_kept_stays_on_screen(
     desk: Desk, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def full(*_: object, **__: Any) -> None:
         raise StoreError("results.sqlite3: the disk is full")
 
     monkeypatch.setattr(ResultStore, step, full)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -73,7 +73,7 @@ def http_chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
-def event(**fields: object) -> bytes:
+def event(**fields: Any) -> bytes:
     return b"data: " + json.dumps(fields).encode() + b"\n\n"
 
 
@@ -87,10 +87,10 @@ async def collect(client: LlamaClient, request: CompletionRequest) -> list[Strea
         return [e async for e in events]
 
 
-def answering(status: int = 200, **options: object) -> LlamaClient:
+def answering(status: int = 200, **options: Any) -> LlamaClient:
     return LlamaClient(
         "http://test",
-        transport=httpx.MockTransport(lambda _: httpx.Response(status, **options)),  # type: ignore[arg-type]
+        transport=httpx.MockTransport(lambda _: httpx.Response(status, **options)),
     )
 
 

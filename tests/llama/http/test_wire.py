@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_a_vllm_stream_lists_the_tokens_of_each_chunk_and_has_no_timings() -> No
     assert (events[-1].final, events[-1].stop_reason) == (True, "limit")
 
 
-def chunk(**fields: object) -> bytes:
+def chunk(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
 
 

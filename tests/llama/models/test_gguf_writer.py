@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def made(source: Path, order: object, sizes: list[int] | None = None) -> gguf.GGUFReader:
+def made(source: Path, order: object, sizes: list[int] | None = None) -> Any:
     path = source.with_name("made.gguf")
     on_bytes = (sizes if sizes is not None else []).append
     SourceModel(source).write(path, order, name="made", on_bytes=on_bytes)  # type: ignore[arg-type]

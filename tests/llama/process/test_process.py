@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -45,8 +46,8 @@ class Launcher:
     def __init__(self) -> None:
         self._started: list[ServerProcess] = []
 
-    async def __call__(self, script: str, **options: object) -> ServerProcess:
-        process = await ServerProcess.start([sys.executable, "-S", "-c", script], **options)  # type: ignore[arg-type]
+    async def __call__(self, script: str, **options: Any) -> ServerProcess:
+        process = await ServerProcess.start([sys.executable, "-S", "-c", script], **options)
         self._started.append(process)
         return process
 

@@ -167,7 +167,7 @@ async def test_a_session_that_cannot_be_read_takes_no_other_down() -> None:
         await watched.up()
         broken = watched.strip._places[1].control
         assert broken._reader is not None
-        broken._reader.read = broken._reader.glance = lambda: 1 // 0  # type: ignore[method-assign,assignment]
+        broken._reader.read = broken._reader.glance = _failing  # type: ignore[method-assign]
         await watched.until(lambda: any("ZeroDivisionError" in text for text in watched.notices), "a notice")
         assert watched.notices[-1].startswith("session 2: ")
         watched.strip.switch(2)
@@ -362,7 +362,7 @@ async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> No
 def test_a_key_that_was_asked_for_an_address_goes_to_no_other() -> None:
     asked = replace(opening_of("http://a:1"), api_key="asked", environ=KEYED)
     strip = StripController(asked)
-    strip._begin = lambda _place: None  # type: ignore[method-assign]
+    strip._begin = lambda place: None  # type: ignore[method-assign]
     asyncio.run(strip.attach_session("http://b:1"))
     at_a, at_b = (place.opening.profile for place in strip._places)
     assert at_a is not None
@@ -446,3 +446,7 @@ def test_a_key_goes_to_its_own_address_only() -> None:
 def test_ten_are_too_many() -> None:
     with pytest.raises(UsageError, match="10 sessions: there are keys for 9"):
         StripController(*[Opening()] * 10)
+
+
+def _failing() -> Snapshot:
+    raise ZeroDivisionError

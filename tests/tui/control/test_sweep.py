@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.message import Message
@@ -255,7 +256,7 @@ async def test_nothing_starts_or_is_applied_while_a_kept_sweep_is_read(
     await host.running.settled()
     may_read, read = asyncio.Event(), sweep_watch.reopened
 
-    async def reopened(*args: object, **kwargs: object) -> object:
+    async def reopened(*args: object, **kwargs: Any) -> object:
         await may_read.wait()
         return await read(*args, **kwargs)  # type: ignore[arg-type]
 
@@ -278,7 +279,7 @@ async def test_nothing_starts_or_is_applied_while_a_kept_sweep_is_read(
 async def test_what_is_not_kept_is_told_once(
     host: Host, played: PlayedSweeps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
+    def full(*_: object, **__: Any) -> None:
         raise StoreError("results.sqlite3: the disk is full")
 
     monkeypatch.setattr(ResultStore, "begin_sweep", full)

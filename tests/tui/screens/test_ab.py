@@ -280,7 +280,7 @@ async def test_palette_offers_its_actions(opened: Opener) -> None:
         await entered(pilot, controller, fakes.ab())
         commands = {c.title: c for c in pilot.app.get_system_commands(pilot.app.screen)}
         assert commands.keys() >= {binding.description for binding in AB}
-        await commands["run"].callback()  # type: ignore[misc]  a coroutine function here
+        await commands["run"].callback()
         await settle(pilot)
         assert controller.calls == [("start_ab",)]
 

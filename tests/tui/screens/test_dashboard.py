@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.widget import Widget
@@ -162,7 +163,7 @@ async def test_an_equal_snapshot_paints_nothing_and_a_change_only_its_lines(
         painted: list[tuple[str | None, int]] = []
         refresh = Widget.refresh
 
-        def counted(self: Widget, *regions: object, **options: object) -> Widget:
+        def counted(self: Widget, *regions: object, **options: Any) -> Widget:
             painted.append((self.id, len(regions)))
             return refresh(self, *regions, **options)  # type: ignore[arg-type]
 

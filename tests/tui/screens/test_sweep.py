@@ -147,7 +147,10 @@ async def test_an_axis_is_chosen_by_marks(
         await settle(pilot)
         ((name, choice),) = controller.calls
         assert name == "choose_sweep"
-        assert choice == replace(fakes.sweep().choice, **{axis: expected})
+        known = fakes.sweep().choice
+        assert known is not None
+        changed: dict[str, Any] = {axis: expected}
+        assert choice == replace(known, **changed)
 
 
 async def test_nothing_marked_is_no_choice_and_nothing_changed_plans_nothing(opened: Opener) -> None:

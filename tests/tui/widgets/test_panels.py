@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import plotext
 import pytest
@@ -309,7 +310,7 @@ def test_advice_names_a_key_where_one_follows_it(code: str, owned: bool, advice:
 
 def test_banner_of_a_server_that_went_away_without_a_finding() -> None:
     base = fakes.losing()
-    gone = replace(base, server=replace(base.server, state="gone", note="the connection was lost"))
+    gone = replace(base, server=replace(base.server, state=ServerState.GONE, note="the connection was lost"))
     lost = replace(gone, verdict=replace(base.verdict, outcome=Outcome.UNKNOWN, headline="", findings=()))
     alert = alert_of(lost)
     assert alert is not None
@@ -347,7 +348,7 @@ def test_settings_of_a_foreign_server_are_unknown_until_its_drafts_show_them() -
     profile = TuningProfile(speculation=SpeculationSettings(mode="draft-simple", draft_length=4))
     base = fakes.with_staged(fakes.losing(), profile)
 
-    def value(label: str, **seen: bool) -> str:
+    def value(label: str, **seen: Any) -> str:
         snapshot = replace(base, settings=replace(base.settings, running=profile, **seen))
         return next(row.new for row in rows(snapshot, joined=False) if row.label == label)
 

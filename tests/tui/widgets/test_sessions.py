@@ -112,7 +112,7 @@ async def test_the_palette_offers_the_sessions_that_there_are(opened: Opener) ->
     async with opened(fakes.several()) as (pilot, controller):
         commands = {c.title: c.callback for c in pilot.app.get_system_commands(pilot.app.screen)}
         assert [t for t in commands if t.startswith("session ")] == ["session 1", "session 2", "session 3"]
-        await commands["session 3"]()  # type: ignore[misc]
+        await commands["session 3"]()
         assert controller.calls == [("switch", 3)]
 
 
