@@ -52,12 +52,17 @@ _TOKENS: Final = click.IntRange(0, 10**12)
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version")
+@click.option("--debug", is_flag=True, help="Write what happens to spectui's own log, beside its faults.")
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, *, debug: bool) -> None:
     """Measure, explain and tune speculative decoding on llama.cpp servers.
 
     Without a command: the dashboard on the profile used last, or a welcome screen.
     """
+    if debug:
+        from spectui.store.fault_log import log_more  # noqa: PLC0415
+
+        log_more()
     if ctx.invoked_subcommand is None:
         from spectui.store.profiles import last_profile  # noqa: PLC0415
 
@@ -285,6 +290,11 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except OSError as error:
         say(f"spectui: the system refused: {error}")
         status = 1
+    except Exception as error:  # noqa: BLE001  the last one who can say it in a line and keep the traceback
+        from spectui.store.fault_log import fault  # noqa: PLC0415
+
+        say(f"spectui: {fault(error)}")
+        status = 1
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -312,6 +322,8 @@ def _dashboard(*openings: Mapping[str, Any], welcome: bool = False) -> None:
     sessions = [Opening(environ=environ, **one) for one in openings]
     app = SpectuiApp(StripController(*sessions), welcome=welcome)
     app.run()
+    if app.fault:
+        say(f"spectui: {app.fault}")
     if app.return_code:
         sys.exit(app.return_code)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,12 @@ KEY_VARIABLE: Final = "SPECTUI_API_KEY"
 """Variable with the API key of attached servers whose profile names no variable of its own."""
 SECRET_ARGUMENTS: Final = ("--api-key", "--hf-token", "-hft")
 _HIDDEN: Final = "***"
+_ANNOUNCED: Final = re.compile(
+    r"""(?ix)
+    ( --?(?:api[-_]key|hf[-_]token|hft)['"]?[=,\s]+['"]? | \b(?:\w+_)?(?:api_key|token)=['"]? | \bbearer\s+ )
+    [^\s'"&,)\]}]+"""
+)
+_LOGIN: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://)[^/\s@'\"]+@")
 
 
 def key_variable_of(profile: TuningProfile) -> str:
@@ -44,6 +51,11 @@ def redacted(arguments: Sequence[str]) -> tuple[str, ...]:
         else:
             shown.append(argument)
     return tuple(shown)
+
+
+def scrubbed(text: str) -> str:
+    """A text of any kind, such as a traceback, with the values of keys, tokens and logins in addresses replaced."""
+    return _LOGIN.sub(rf"\1{_HIDDEN}@", _ANNOUNCED.sub(rf"\1{_HIDDEN}", text))
 
 
 def without_secrets(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from textual.worker import Worker, WorkerState
 from spectui.core.views.ab import AbView
 from spectui.core.views.snapshot import DraftOption, Snapshot
 from spectui.errors import INTERRUPTED, SpectuiError
+from spectui.store.fault_log import fault
 from spectui.tui.control.interface import Controller
 from spectui.tui.keys import AB, BY_SCREEN, DASHBOARD, GENERAL, HISTORY, SWEEP
 from spectui.tui.messages import AbReady, DraftsReady, Notice, SnapshotReady, SweepReady
@@ -59,6 +60,8 @@ class SpectuiApp(App[None]):
         self._controller = controller
         self._welcome = welcome
         self._leaving = False
+        self.fault = ""
+        """What ended the app, in one line; empty while nothing did."""
         self._status = 0
         self.animation_level = "none"
         self.register_theme(DARK)
@@ -115,8 +118,17 @@ class SpectuiApp(App[None]):
         error = event.worker.error
         if event.state is not WorkerState.ERROR or error is None:
             return
-        text = str(error) if isinstance(error, SpectuiError) else f"{event.worker.name}: {error!r}"
+        text = str(error) if isinstance(error, SpectuiError) else fault(error)
         self.notify(shown(text), severity="error", markup=False, timeout=10)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """An error that ends the app: its traceback goes to the log, and one line to the terminal."""
+        self.fault = fault(error)
+        super()._handle_exception(error)
+
+    def _print_error_renderables(self) -> None:
+        """Textual would print the traceback."""
+        self._exit_renderables.clear()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Every key of the screen by name, then Textual's own themes and screenshots."""

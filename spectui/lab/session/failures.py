@@ -11,6 +11,7 @@ from typing import Final
 from spectui.core.verdict.verdict import Failure
 from spectui.errors import LaunchError, PromptsError, ServerDied, SpectuiError, UsageError
 from spectui.lab.servers.server import LaunchedServer, failure_of
+from spectui.store.fault_log import fault
 
 _OF_TRAFFIC: Final = frozenset({"server-error", "server-unreachable"})
 """Failures that are forgotten when traffic begins again."""
@@ -36,7 +37,7 @@ class Troubles:
         if isinstance(error, SpectuiError):
             self.failures = (failure_of(error),)
         else:
-            self.failures = (Failure(code="internal-error", text=f"spectui itself failed: {error!r}"),)
+            self.failures = (Failure(code="internal-error", text=fault(error)),)
         self.log = error.log_tail if isinstance(error, LaunchError | ServerDied) else ()
 
     def no_baseline(self, error: SpectuiError) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from spectui.core.profile import TuningProfile
 from spectui.core.views.ab import AbState, AbView, ArmName, ArmView, differences
 from spectui.errors import SpectuiError, UsageError
+from spectui.store.fault_log import fault
 from spectui.tui.control.interface import Sink
 from spectui.tui.messages import AbReady
 
@@ -150,7 +151,7 @@ class AbControl:
         await ended(self._task)
         error = None if self._task.cancelled() else self._task.exception()
         if error is not None:
-            ab.show(state=AbState.FAILED, turn=None, note="", problem=f"spectui itself failed: {error!r}")
+            ab.show(state=AbState.FAILED, turn=None, note="", problem=fault(error))
             raise error
 
     def _show(self, view: AbView) -> None:

@@ -16,6 +16,7 @@ from spectui.core.views.sessions import session_label
 from spectui.core.views.snapshot import DraftOption, Snapshot
 from spectui.errors import SpectuiError
 from spectui.lab.session.neighbours import Neighbours
+from spectui.store.fault_log import fault
 from spectui.tui.control.ab import AbControl
 from spectui.tui.control.history import StoredRuns
 from spectui.tui.control.interface import ProfileChange, ProfileOption, Sink
@@ -374,7 +375,7 @@ class SessionController:
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        self._notice(f"spectui itself failed: {error!r}", warning=True)
+        self._notice(fault(error), warning=True)
 
     async def _guarded(self, work: Awaitable[None]) -> None:
         try:

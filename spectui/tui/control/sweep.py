@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from spectui.core.profile import TuningProfile
 from spectui.errors import SpectuiError, UsageError
+from spectui.store.fault_log import fault
 from spectui.tui.control.interface import Sink
 from spectui.tui.messages import Notice, SweepReady
 
@@ -253,7 +254,7 @@ class SessionSweep:
         await ended(self._task)
         error = None if self._task.cancelled() else self._task.exception()
         if error is not None:
-            sweep.show(stage=SweepStage.FAILED, note="", problem=f"spectui itself failed: {error!r}")
+            sweep.show(stage=SweepStage.FAILED, note="", problem=fault(error))
             raise error
 
     def _show(self, view: SweepView) -> None:
