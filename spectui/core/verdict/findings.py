@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class Group(IntEnum):
@@ -82,39 +82,107 @@ class Failure:
     text: str
 
 
-LAUNCH_ADVICE: Final[Mapping[str, tuple[Group, str]]] = MappingProxyType(
-    {
-        "flag-removed": (Group.CANNOT_START, "use the flag that the message names"),
-        "flag-unknown": (Group.CANNOT_START, "remove the flag, or use a binary that has it"),
-        "flag-value": (Group.CANNOT_START, "correct the value"),
-        "type-renamed": (Group.CANNOT_START, "choose one of the modes that this binary offers"),
-        "draft-type-missing": (Group.CANNOT_START, "give the speculation type as well"),
-        "draft-model-missing": (Group.CANNOT_START, "choose a draft model"),
-        "n-max-zero": (Group.CANNOT_START, "turn speculation off by mode, not by length 0"),
-        "n-min-above-n-max": (Group.CANNOT_START, "make the least length smaller than the draft length"),
-        "env-stale": (Group.CANNOT_START, "unset the variable"),
-        "model-missing": (Group.CANNOT_START, "correct the path of the model"),
-        "model-corrupt": (Group.CANNOT_START, "download or convert the file again"),
-        "arch-unknown": (Group.CANNOT_START, "use a newer llama-server for this model"),
-        "vocab-mismatch": (Group.CANNOT_START, "choose a draft with the target's tokenizer"),
-        "port-in-use": (Group.CANNOT_START, "free the port, or leave it out of the profile"),
-        "known-bad-build": (Group.CANNOT_START, "use another build"),
-        "binary-missing": (Group.CANNOT_START, "install llama-server, or set SPECTUI_LLAMA_SERVER"),
-        "speculation-off": (Group.NOT_SPECULATING, "the log says why; the draft only costs memory now"),
+class LaunchRow(NamedTuple):
+    """What a failure's code means: its rank, and in general what happened and what to do."""
+
+    group: Group
+    meaning: str
+    advice: str
+
+
+_UNLISTED: Final = LaunchRow(Group.FAILING, "something else failed", "see the server's log")
+_LAUNCH: Final[Mapping[Group, Mapping[str, tuple[str, str]]]] = {
+    Group.CANNOT_START: {
+        "flag-removed": (
+            "a flag that this build of llama-server has no more",
+            "use the flag that the message names",
+        ),
+        "flag-unknown": (
+            "a flag that this build of llama-server does not know",
+            "remove the flag, or use a binary that has it",
+        ),
+        "flag-value": ("a flag has a value that is not allowed, or none", "correct the value"),
+        "type-renamed": (
+            "the mode is called otherwise in this build, or this build has none of that name",
+            "choose one of the modes that this binary offers",
+        ),
+        "draft-type-missing": (
+            "a draft model is named, and this build also needs to be told the speculation type",
+            "give the speculation type as well",
+        ),
+        "draft-model-missing": (
+            "the mode drafts with a model, and no draft model is named",
+            "choose a draft model",
+        ),
+        "n-max-zero": (
+            "a draft length of 0, which aborts the server",
+            "turn speculation off by mode, not by length 0",
+        ),
+        "n-min-above-n-max": (
+            "the least draft length is above the draft length",
+            "make the least length smaller than the draft length",
+        ),
+        "env-stale": (
+            "an environment variable sets a flag that is gone, so it is ignored or stops the server",
+            "unset the variable",
+        ),
+        "model-missing": ("there is no model file at this path", "correct the path of the model"),
+        "model-corrupt": (
+            "the model file cannot be read to its end, or is no GGUF file",
+            "download or convert the file again",
+        ),
+        "arch-unknown": (
+            "the model's architecture is newer than this llama.cpp",
+            "use a newer llama-server for this model",
+        ),
+        "vocab-mismatch": (
+            "draft and target have different tokenizers",
+            "choose a draft with the target's tokenizer",
+        ),
+        "port-in-use": (
+            "another program listens on the port",
+            "free the port, or leave it out of the profile",
+        ),
+        "known-bad-build": ("this build is known to fail with this mode", "use another build"),
+        "binary-missing": (
+            "no llama-server was found, or it cannot be run",
+            "install llama-server, or set SPECTUI_LLAMA_SERVER",
+        ),
+    },
+    Group.NOT_SPECULATING: {
+        "speculation-off": (
+            "the server runs, and does not speculate although a mode was asked for",
+            "the log says why; the draft only costs memory now",
+        ),
+    },
+    Group.FAILING: {
         "out-of-memory": (
-            Group.FAILING,
+            "memory of the GPU or of the machine ran out",
             "use a smaller context, fewer layers on the GPU, or a smaller draft",
         ),
         "server-crashed": (
-            Group.FAILING,
+            "the server's process ended by itself",
             "the log shows its last lines; go back to settings that ran",
         ),
-        "server-hung": (Group.FAILING, "restart it"),
-        "server-error": (Group.FAILING, "restart it, or go back to the last settings"),
-        "unauthorized": (Group.FAILING, "give the API key in the variable that api_key_env names"),
-        "metrics-disabled": (Group.FAILING, "start the server with --metrics"),
-        "server-unreachable": (Group.FAILING, "check the address, and that the server runs"),
-    }
+        "server-hung": ("the server does not answer any more", "restart it"),
+        "server-error": (
+            "the server answered a request with an error",
+            "restart it, or go back to the last settings",
+        ),
+        "unauthorized": (
+            "the server wants an API key, or another one",
+            "give the API key in the variable that api_key_env names",
+        ),
+        "metrics-disabled": ("the server does not show its counters", "start the server with --metrics"),
+        "server-unreachable": (
+            "nothing answers at the address",
+            "check the address, and that the server runs",
+        ),
+        "internal-error": ("spectui itself failed", _UNLISTED.advice),
+    },
+}
+LAUNCH_ADVICE: Final[Mapping[str, LaunchRow]] = MappingProxyType(
+    {code: LaunchRow(group, *texts) for group, rows in _LAUNCH.items() for code, texts in rows.items()}
 )
 """The launch table: what a failure's code means for the reader."""
 
@@ -125,11 +193,11 @@ def launch_finding(
     evidence: Mapping[str, float | int | str | None] | None = None,
 ) -> Finding:
     """A failure as a finding; `advice` where more is known than the table says."""
-    group, usual = LAUNCH_ADVICE.get(failure.code, (Group.FAILING, "see the server's log"))
+    row = LAUNCH_ADVICE.get(failure.code, _UNLISTED)
     return Finding(
         code=failure.code,
-        group=group,
+        group=row.group,
         message=failure.text,
-        advice=usual if advice is None else advice,
+        advice=row.advice if advice is None else advice,
         evidence=evidence or {},
     )

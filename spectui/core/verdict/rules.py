@@ -375,9 +375,7 @@ TO_KNOW_RULES: Final[tuple[Rule, ...]] = (
         code="gpu-unused",
         group=Group.TO_KNOW,
         when=lambda f: f.gpu_unused,
-        message=lambda _: (
-            "gpu_layers asks for a GPU, and this llama-server uses none: all layers are on the CPU"
-        ),
+        message="gpu_layers asks for a GPU, and this llama-server uses none: all layers are on the CPU",
         advice="bring a llama-server that was built for your GPU (--list-devices names what it sees)",
     ),
     Rule(

@@ -171,3 +171,16 @@ def test_the_advice_on_a_measurement_names_no_key(rule: Rule) -> None:
     for mode in ("draft-simple", "ngram-simple"):
         for known in (LOSING, facts(mode=mode, draft_length=4)):
             assert not KEY.search(rule.finding(changed(known, mode=mode)).advice)
+
+
+@pytest.mark.parametrize("rule", MEASUREMENT_RULES, ids=lambda rule: rule.code)
+def test_every_rule_says_what_it_means_and_what_to_do_whatever_the_facts_are(rule: Rule) -> None:
+    meaning, remedy = rule.in_general()
+    assert meaning
+    assert remedy
+    assert "None" not in meaning + remedy
+
+
+@pytest.mark.parametrize("code", sorted(LAUNCH_ADVICE))
+def test_every_failure_says_what_it_means_and_what_to_do(code: str) -> None:
+    assert all(LAUNCH_ADVICE[code])
