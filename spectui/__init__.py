@@ -1,3 +1,3 @@
 """spectui: a terminal dashboard that measures, explains and tunes speculative decoding on llama.cpp servers."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

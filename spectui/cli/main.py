@@ -16,6 +16,7 @@ import click
 
 from spectui import __version__
 from spectui.cli.experiments import ab, concurrency
+from spectui.cli.guide import guide
 from spectui.cli.history import history
 from spectui.cli.options import (
     Numbers,
@@ -266,7 +267,7 @@ def doctor(target: str, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (profiles, history, ab, concurrency, sweep, export, schema):
+for command in (profiles, history, ab, concurrency, sweep, export, schema, guide):
     cli.add_command(command)
 
 
