@@ -5,11 +5,12 @@ from typing import cast
 
 import pytest
 from textual.app import App
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, Markdown, OptionList, Static
 
 from spectui.core.bet.estimates import BetReading, Estimate
 from spectui.core.views.snapshot import Snapshot
 from spectui.errors import ProfileError, ServerGone, SpectuiError
+from spectui.guide.pages import TOPICS, page
 from spectui.store.paths import Folders
 from spectui.store.profiles import path_of
 from spectui.tui.control.interface import ProfileOption
@@ -490,6 +491,40 @@ async def test_help_is_made_from_the_bindings(opened: Opener) -> None:
         await pilot.pause()
         assert isinstance(pilot.app.screen, DashboardScreen)
     assert {"alpha", "E", "c", "R", "ratio", "baseline"} <= {term for term, _ in READING}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_help_turns_to_every_page_of_the_guide(opened: Opener, size: tuple[int, int]) -> None:
+    async with opened(size=size) as (pilot, _):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert not pilot.app.screen.query(Markdown)
+        for topic in TOPICS:
+            await pilot.press("right")
+            await pilot.pause()
+            assert page(topic) == pilot.app.screen.query_one(Markdown).source
+            assert not pilot.app.screen.query_one("#scroll").query_children(Static)[0].display
+        await pilot.press("tab")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#scroll").query_children(Static)[0].display
+        await pilot.press("shift+tab")
+        await pilot.pause()
+        assert "out-of-memory" in pilot.app.screen.query_one(Markdown).source
+
+
+async def test_help_shows_the_page_that_is_clicked_on_and_scrolls_it(opened: Opener) -> None:
+    async with opened() as (pilot, _):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        await pilot.click("#topics", offset=(8, 0))
+        await pilot.pause()
+        assert pilot.app.screen.query_one(Markdown).source == page(TOPICS[0])
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#scroll").scroll_y > 0
+        await pilot.press("right")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#scroll").scroll_y == 0
 
 
 async def test_palette_offers_every_action(opened: Opener) -> None:

@@ -1,19 +1,23 @@
-"""Help: the keys, made from the bindings, and how to read the screen."""
+"""Help: the keys, made from the bindings, how to read the screen, and the guide."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.table import Table
 from rich.text import Text
 from textual.app import App
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.reactive import var
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
+from spectui.guide.pages import TOPICS, page
 from spectui.tui.screens.dialog import Dialog
 
 BET: Final = (
@@ -46,18 +50,29 @@ READING: Final = (
 )
 
 
+KEYS: Final = "keys"
+"""What stands first; the guide's pages follow."""
+
+
 class HelpScreen(Dialog[None]):
-    """Scrolls; gives nothing."""
+    """Keys and glossary, and the pages of the guide; gives nothing."""
 
     TITLE_TEXT = "help"
-    HINT = "esc closes"
+    HINT = "\u2190 \u2192 turn the page \u00b7 \u2191 \u2193 scroll \u00b7 esc closes"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right,tab", "turn(1)", "next", tooltip="The next page of the guide"),
+        Binding("left,shift+tab", "turn(-1)", "previous", tooltip="The page before it"),
+    ]
+
+    shown: var[str] = var(KEYS, init=False)
 
     def __init__(self, bindings: Sequence[Binding]) -> None:
         super().__init__()
         self._rows = tuple(bindings)
 
     def parts(self) -> Iterable[Widget]:
-        """Keys first, then the glossary."""
+        """Keys first, then the glossary; pages when they are asked for."""
+        yield Static(topics(KEYS), id="topics")
         yield VerticalScroll(
             Static(keys_table(self._rows, self.app)),
             Static(Text("how to read the screen", "bold"), classes="after"),
@@ -69,6 +84,39 @@ class HelpScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Arrow keys scroll."""
         self.query_one("#scroll").focus()
+
+    def action_turn(self, by: int) -> None:
+        """Show the next page, or the one before."""
+        pages = (KEYS, *TOPICS)
+        self.shown = pages[(pages.index(self.shown) + by) % len(pages)]
+
+    def action_show(self, topic: str) -> None:
+        """Show the page that was clicked on."""
+        self.shown = topic
+
+    async def watch_shown(self, topic: str) -> None:
+        """Another page: the keys only hide, pages are read anew."""
+        from textual.widgets import Markdown  # noqa: PLC0415  not needed for the first frame
+
+        scroll = self.query_one("#scroll", VerticalScroll)
+        self.query_one("#topics", Static).update(topics(topic))
+        await scroll.query(Markdown).remove()
+        scroll.query_children(Static).set(display=topic == KEYS)
+        if topic != KEYS:
+            await scroll.mount(Markdown(page(topic), open_links=False))
+        scroll.scroll_home(animate=False)
+
+
+def topics(shown: str) -> Content:
+    """Names of the pages to click on; the one shown is bright."""
+    styles = {topic: "bold reverse" if topic == shown else "dim" for topic in (KEYS, *TOPICS)}
+    links = (
+        Content.styled(
+            f" {topic} ", Style.parse(style) + Style.from_meta({"@click": f"screen.show('{topic}')"})
+        )
+        for topic, style in styles.items()
+    )
+    return Content(" ").join(links)
 
 
 def keys_table(bindings: Sequence[Binding], app: App[object]) -> Table:
