@@ -26,7 +26,6 @@ from spectui.tui.keys import AB, BY_SCREEN, DASHBOARD, GENERAL, HISTORY, SWEEP
 from spectui.tui.messages import AbReady, DraftsReady, Notice, SnapshotReady, SweepReady
 from spectui.tui.screens.dashboard import DashboardScreen
 from spectui.tui.screens.dialog import Palette
-from spectui.tui.screens.help import HelpScreen
 from spectui.tui.screens.welcome import WelcomeScreen
 from spectui.tui.terminal import forgiving
 from spectui.tui.text import shown
@@ -145,7 +144,9 @@ class SpectuiApp(App[None]):
                 yield command
 
     def action_help(self) -> None:
-        """Keys and glossary."""
+        """Keys, glossary and guide."""
+        from spectui.tui.screens.help import HelpScreen  # noqa: PLC0415  not needed for the first frame
+
         others = [binding for binding in (*AB, *SWEEP, *HISTORY) if binding.group is not GENERAL]
         self.push_screen(HelpScreen([*DASHBOARD, *others]))
 
