@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,7 +20,7 @@ from spectui.core.bet.passes import CumulativeTimings
 from spectui.errors import ServerError, ServerGone, UsageError
 from spectui.llama.http.address import server_address
 from spectui.llama.http.sse import SseSplitter
-from spectui.llama.http.streams import OpenStream, translated
+from spectui.llama.http.streams import OpenStream, silent, translated
 from spectui.llama.http.wire import (
     CompletionRequest,
     Health,
@@ -279,36 +279,31 @@ class LlamaClient:
         bound = httpx.USE_CLIENT_DEFAULT if timeout is None else httpx.Timeout(timeout, pool=None)
         # httpx bounds each read; a server that drips bytes would never end.
         whole = 2 * (self._control_seconds if timeout is None else timeout)
-        with translated(url), _deadline(url):
-            async with asyncio.timeout(whole):
-                return await self._exchange(method, url, data, bound, limit)
-
-    async def _exchange(
-        self,
-        method: str,
-        url: str,
-        data: Mapping[str, Any] | None,
-        bound: Any,
-        limit: int,
-    ) -> tuple[int, bytes]:
         request = self._control.build_request(method, url, json=data, timeout=bound)
+        response: httpx.Response | None = None
+        with translated(url):
+            try:
+                async with asyncio.timeout(whole):
+                    response = await self._sent(request)
+                    return response.status_code, await _read(response, url, limit)
+            except (TimeoutError, httpx.ReadTimeout):
+                # Where this program got no processor, both bounds are over before either is seen: what is said
+                # depends on how far the answer came, not on which of them is seen first.
+                raise silent(url) if response is None else _unfinished(url) from None
+            finally:
+                if response is not None:
+                    await response.aclose()
+
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
         try:
-            response = await self._control.send(request, stream=True)
+            return await self._control.send(request, stream=True)
         except _LOST:
             # The server closed a kept connection while the request was on its way.
-            response = await self._control.send(request, stream=True)
-        try:
-            return response.status_code, await _read(response, url, limit)
-        finally:
-            await response.aclose()
+            return await self._control.send(request, stream=True)
 
 
-@contextmanager
-def _deadline(url: str) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError:
-        raise ServerError(f"{url} did not finish its answer in time; is this a llama-server?") from None
+def _unfinished(url: str) -> ServerError:
+    return ServerError(f"{url} did not finish its answer in time; is this a llama-server?")
 
 
 def normalise_url(text: str) -> str:

@@ -68,7 +68,7 @@ def translated(url: str, opened: OpenStream | None = None) -> Iterator[None]:
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise ServerGone(f"nothing answers at {url}{_reason(error)}; is the server running there?") from error
     except httpx.TimeoutException as error:
-        raise ServerError(f"{url} did not answer in time; the server is busy or hangs") from error
+        raise silent(url) from error
     except httpx.HTTPError as error:
         if opened is not None and opened.closed_here:
             raise ServerGone(f"the stream from {url} was closed here") from None
@@ -77,6 +77,11 @@ def translated(url: str, opened: OpenStream | None = None) -> Iterator[None]:
         raise ServerGone(f"the connection to {url} was lost; see the server's log") from error
     except OverflowError as error:
         raise ServerError(f"{url} sent {error}; is this a llama-server?") from error
+
+
+def silent(url: str) -> ServerError:
+    """What is said of a server from which nothing came in time."""
+    return ServerError(f"{url} did not answer in time; the server is busy or hangs")
 
 
 def _reason(error: httpx.HTTPError) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
@@ -457,8 +458,11 @@ async def test_an_endless_event_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
             await collect(client, RAW)
 
 
-async def test_a_silent_server_is_named_and_not_gone() -> None:
+@pytest.mark.parametrize("stalled", [0.0, 0.3], ids=["a free processor", "a processor taken away"])
+async def test_a_silent_server_is_named_and_not_gone(stalled: float) -> None:
     async def serve(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        # Client and server share this loop: when it goes on, every bound of the client is over at once.
+        time.sleep(stalled)  # noqa: ASYNC251
         await until_gone(reader)
 
     limits = Timeouts(control=0.05, silence=0.05)
@@ -467,6 +471,22 @@ async def test_a_silent_server_is_named_and_not_gone() -> None:
             with pytest.raises(ServerError, match="did not answer in time") as caught:
                 await call
             assert not isinstance(caught.value, ServerGone)
+
+
+@pytest.mark.parametrize("stalled", [0.0, 0.3], ids=["a free processor", "a processor taken away"])
+async def test_an_answer_that_drips_is_ended_and_named(stalled: float) -> None:
+    async def serve(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        for _ in range(1_000_000):
+            await asyncio.sleep(0.005)
+            writer.write(b"x")
+            await writer.drain()
+            time.sleep(stalled)  # noqa: ASYNC251
+
+    async with Scripted(serve) as server, LlamaClient(server.url, timeouts=Timeouts(control=0.1)) as client:
+        with pytest.raises(ServerError, match="did not finish its answer in time") as caught:
+            await client.props()
+        assert not isinstance(caught.value, ServerGone)
 
 
 async def test_what_is_no_http_is_gone_in_one_line() -> None:
