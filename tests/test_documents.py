@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spectui.cli.main import cli, main
+from spectui.cli.main import COMMANDS, cli, main
 from spectui.core.verdict.findings import LAUNCH_ADVICE
 from spectui.core.verdict.rules import MEASUREMENT_RULES
 from spectui.guide.pages import TOPICS, page, summary
@@ -50,8 +50,8 @@ def option_problem(words: list[str]) -> str | None:
     known = set(COMMON)
     for word in words:
         known.update(name for option in command.params for name in option.opts)
-        if isinstance(command, click.Group) and not word.startswith("-") and word in command.commands:
-            command = command.commands[word]
+        if not word.startswith("-") and word in (parts := parts_of(command)):
+            command = parts[word]
         elif command is cli and not word.startswith("-"):
             return f"there is no command {word}"
         elif word.startswith("--") and word.partition("=")[0] not in known:
@@ -90,9 +90,17 @@ def test_every_command_and_option_that_is_named_exists(name: str) -> None:
 
 def every_command(command: click.Command) -> Iterator[click.Command]:
     yield command
-    if isinstance(command, click.Group):
-        for one in command.commands.values():
-            yield from every_command(one)
+    for one in parts_of(command).values():
+        yield from every_command(one)
+
+
+def parts_of(command: click.Command) -> dict[str, click.Command]:
+    """The commands of a group by name; none of any other command."""
+    if not isinstance(command, click.Group):
+        return {}
+    context = click.Context(command)
+    found = {name: command.get_command(context, name) for name in command.list_commands(context)}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def test_a_command_or_option_that_is_gone_is_noticed() -> None:
@@ -103,7 +111,7 @@ def test_a_command_or_option_that_is_gone_is_noticed() -> None:
 
 def test_the_guide_names_every_command() -> None:
     text = "".join(map(page, TOPICS))
-    assert [name for name in cli.commands if f"spectui {name}" not in text] == []
+    assert [name for name in COMMANDS if f"spectui {name}" not in text] == []
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -6,9 +6,12 @@ import sys
 from typing import Final
 
 import click
+from rich.console import Console
+from rich.markdown import Markdown
 
 from spectui.cli.output import write
 from spectui.errors import UsageError
+from spectui.guide.pages import TOPICS, page, summary
 
 _WIDEST: Final = 100
 """Columns of a line that is still easy to read."""
@@ -18,8 +21,6 @@ _WIDEST: Final = 100
 @click.argument("topic", required=False)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or what there is to read."""
-    from spectui.guide.pages import TOPICS, page, summary  # noqa: PLC0415
-
     if topic is None:
         width = max(map(len, TOPICS))
         write("\n".join(f"{name:{width}}  {summary(name)}" for name in TOPICS))
@@ -33,9 +34,6 @@ def guide(topic: str | None) -> None:
 
 def _rendered(text: str) -> str:
     """Markdown for the terminal that reads it."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markdown import Markdown  # noqa: PLC0415
-
     console = Console()
     console.width = min(console.width, _WIDEST)
     with console.capture() as captured:

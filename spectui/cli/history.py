@@ -1,24 +1,33 @@
-"""The commands on kept results: list, show, compare, export and prune them.
-
-Apart from the command line's other commands, none of which looks back.
-"""
+"""The commands on kept results: list, show, compare, export and prune them."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
-from spectui.cli.options import folders
 from spectui.cli.output import JSON_OPTION, print_result
+from spectui.core.text import counted
 from spectui.core.views.run_list import RunSource
 from spectui.errors import UsageError
-
-if TYPE_CHECKING:
-    from spectui.store.results import ResultStore
+from spectui.lab.reports.history import (
+    compare_runs,
+    comparison_table,
+    comparison_to_json,
+    history_table,
+    is_stale,
+    kept_run,
+    kept_runs,
+    run_table,
+    run_to_json,
+    runs_to_csv,
+)
+from spectui.store.paths import Folders
+from spectui.store.records import RunFilter
+from spectui.store.results import ResultStore
 
 _AGE: Final = re.compile(r"(\d{1,6})([mhdw])")
 _SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -66,9 +75,6 @@ def _filtered(command: Callable[..., Any]) -> Callable[..., Any]:
 def history(ctx: click.Context, /, *, as_json: bool, **wanted: Any) -> None:
     """List the runs that were measured, the newest first."""
     if ctx.invoked_subcommand is None:
-        from spectui.lab.reports.history import history_table  # noqa: PLC0415
-        from spectui.store.records import RunFilter  # noqa: PLC0415
-
         runs = _runs(wanted)
         others = not runs and bool(_store().runs(RunFilter(limit=1)))
         print_result({"runs": runs}, as_json=as_json, table=lambda data: history_table(data, others=others))
@@ -81,8 +87,6 @@ def history(ctx: click.Context, /, *, as_json: bool, **wanted: Any) -> None:
 @JSON_OPTION
 def show(run: int, *, as_json: bool) -> None:
     """Print everything that is kept of one run."""
-    from spectui.lab.reports.history import is_stale, kept_run, run_table, run_to_json  # noqa: PLC0415
-
     store = _store()
     found = kept_run(store, run)
     stale = is_stale(found, store.builds())
@@ -95,13 +99,6 @@ def show(run: int, *, as_json: bool) -> None:
 @JSON_OPTION
 def compare(a: int, b: int, *, as_json: bool) -> None:
     """Say in what two runs differ."""
-    from spectui.lab.reports.history import (  # noqa: PLC0415
-        compare_runs,
-        comparison_table,
-        comparison_to_json,
-        kept_run,
-    )
-
     store = _store()
     comparison = compare_runs(kept_run(store, a), kept_run(store, b))
     print_result(comparison_to_json(comparison, store.builds()), as_json=as_json, table=comparison_table)
@@ -112,8 +109,6 @@ def compare(a: int, b: int, *, as_json: bool) -> None:
 @_filtered
 def export(*, kind: str, **wanted: Any) -> None:
     """Print every value of the runs, for a spreadsheet or a program."""
-    from spectui.lab.reports.history import runs_to_csv  # noqa: PLC0415
-
     runs = _runs(wanted)
     print_result({"runs": runs}, as_json=kind == "json", table=lambda data: runs_to_csv(data["runs"]))
 
@@ -134,8 +129,6 @@ def prune(*, keep: int | None, older_than: float | None, as_json: bool) -> None:
 
 
 def _runs(wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    from spectui.lab.reports.history import is_stale, kept_runs, run_to_json  # noqa: PLC0415
-    from spectui.store.records import RunFilter  # noqa: PLC0415
 
     since = None if wanted["since"] is None else time.time() - wanted["since"]
     store = _store()
@@ -144,13 +137,11 @@ def _runs(wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _store() -> ResultStore:
-    from spectui.store.results import ResultStore  # noqa: PLC0415
 
-    return ResultStore.default(folders())
+    return ResultStore.default(Folders.default())
 
 
 def _removal(data: dict[str, Any]) -> str:
-    from spectui.core.text import counted  # noqa: PLC0415
 
     removed = data["removed"]
     return f"removed {counted(removed['runs'], 'run')} and {counted(removed['sweeps'], 'sweep')}"

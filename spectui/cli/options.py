@@ -1,29 +1,14 @@
-"""What the command line's arguments mean: number types, profiles and addresses, and workloads.
-
-Apart from the commands; every function raises SpectuiError, one line, for input that cannot be used.
-"""
+"""The types of options: numbers in a range, lists of them, and time spans. Nonsense becomes click's one line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import replace
 from math import isfinite
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from spectui.errors import UsageError
-
-if TYPE_CHECKING:
-    from spectui.core.profile import TuningProfile
-    from spectui.store.paths import Folders
-
-_SLOWEST: Final = 0.001
-_FASTEST: Final = 1e7
-_HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d{1,5}(/.*)?|\[[0-9a-fA-F:]+\]:\d{1,5}(/.*)?")
 _DURATION: Final = re.compile(r"(?:(?P<h>\d{1,4})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,8})s?)?")
 
 
@@ -107,57 +92,3 @@ class Duration(click.ParamType[float]):
 def listed(numbers: Iterable[float]) -> str:
     """Numbers as Numbers and Reals take them."""
     return ",".join(f"{number:g}" for number in numbers)
-
-
-def target_of(text: str) -> TuningProfile:
-    """A profile by name or file, or a server by its address."""
-    from spectui.core.profile import ServerSettings, TuningProfile  # noqa: PLC0415
-
-    if "://" in text or (_HOST_AND_PORT.fullmatch(text) and not Path(text).exists()):
-        return TuningProfile(server=ServerSettings(url=checked_url(text)))
-    return load_profile(text)
-
-
-def load_profile(name: str) -> TuningProfile:
-    """The profile of that name or file."""
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    return load(name, folders()).profile
-
-
-def folders() -> Folders:
-    """This user's folders."""
-    from spectui.store.paths import Folders  # noqa: PLC0415
-
-    return Folders.default()
-
-
-def checked_url(text: str) -> str:
-    """An address as a base URL."""
-    from spectui.llama.http.address import server_address  # noqa: PLC0415
-
-    return server_address(text)
-
-
-def with_baseline(profile: TuningProfile, text: str) -> TuningProfile:
-    """The profile with a stated plain speed, or with a second server's address."""
-    from spectui.core.profile import BaselineSettings  # noqa: PLC0415
-
-    with suppress(ValueError):
-        speed = float(text)
-        if not _SLOWEST <= speed <= _FASTEST:
-            raise UsageError(
-                f"--baseline {text}: a speed is from {_SLOWEST:g} to {_FASTEST:g} tokens per second"
-            )
-        return replace(profile, baseline=BaselineSettings(tokens_per_second=speed))
-    return replace(profile, baseline=BaselineSettings(url=checked_url(text)))
-
-
-def workloads_of(text: str | None, profile: TuningProfile) -> tuple[str, ...]:
-    """Names of workloads that exist; the profile's own without any."""
-    from spectui.lab.workloads.workloads import load_workload  # noqa: PLC0415
-
-    names = tuple(dict.fromkeys((profile.traffic.workload if text is None else text).split(",")))
-    for name in names:
-        load_workload(profile.with_traffic(workload=name).traffic)
-    return names

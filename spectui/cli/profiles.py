@@ -1,4 +1,4 @@
-"""The commands on profiles: list and show them, and say where they lie. Apart from the commands that use one."""
+"""The commands on profiles: list and show them, and say where they lie."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
-from spectui.cli.options import folders
 from spectui.cli.output import JSON_OPTION, print_result, write
+from spectui.lab.reports.text import columns
+from spectui.store.paths import Folders
+from spectui.store.profiles import list_profiles, load
 
 
 @click.group()
@@ -19,8 +21,6 @@ def profiles() -> None:
 @JSON_OPTION
 def list_(*, as_json: bool) -> None:
     """List saved and shipped profiles."""
-    from spectui.store.profiles import list_profiles  # noqa: PLC0415
-
     entries = [
         {
             "name": e.name,
@@ -29,7 +29,7 @@ def list_(*, as_json: bool) -> None:
             "path": str(e.path),
             "problem": e.problem,
         }
-        for e in list_profiles(folders())
+        for e in list_profiles(Folders.default())
     ]
     print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
 
@@ -38,22 +38,17 @@ def list_(*, as_json: bool) -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """Print a profile's file."""
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    write(load(name, folders()).path.read_text("utf-8"), newline=False)
+    write(load(name, Folders.default()).path.read_text("utf-8"), newline=False)
 
 
 @profiles.command()
 @click.argument("name", required=False)
 def path(name: str | None) -> None:
     """Print the folder of the user's profiles, or the file of one."""
-    from spectui.store.profiles import load  # noqa: PLC0415
-
-    write(str(load(name, folders()).path if name else folders().profiles))
+    write(str(load(name, Folders.default()).path if name else Folders.default().profiles))
 
 
 def _profile_table(data: dict[str, Any]) -> str:
-    from spectui.lab.reports.text import columns  # noqa: PLC0415
 
     rows = [
         (p["name"], "shipped" if p["shipped"] else "own", p["problem"] or p["description"])

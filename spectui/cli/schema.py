@@ -8,14 +8,13 @@ import click
 
 from spectui.cli.output import write
 from spectui.errors import UsageError
+from spectui.lab.reports.contract import CONTRACT
 
 
 @click.command()
 @click.argument("command", nargs=-1)
 def schema(command: tuple[str, ...]) -> None:
     """Print the JSON Schema of a command's --json, such as: schema history show. Without COMMAND, what there is."""
-    from spectui.lab.reports.contract import CONTRACT  # noqa: PLC0415  pydantic takes longer than all the rest
-
     name = " ".join(command).removeprefix("spectui ")
     if not name:
         width = max(map(len, CONTRACT))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from spectui.cli.options import Duration, Numbers, Reals, folders, listed, load_profile, workloads_of
+from spectui.cli.options import Duration, Numbers, Reals, listed
 from spectui.cli.output import JSON_OPTION, fail, print_result, say, write
+from spectui.cli.targets import load_profile, target_of, workloads_of
+from spectui.core.profile import TuningProfile
 from spectui.core.sweep.defaults import DRAFT_LENGTHS, LENGTHS, LOOKUPS, P_MINS, REQUESTS
 from spectui.core.text import one_line
 from spectui.errors import ServerError, UsageError
-
-if TYPE_CHECKING:
-    from spectui.core.profile import TuningProfile
-    from spectui.lab.experiments.sweep_record import Found, SweepOrder
-    from spectui.lab.servers.launcher import Launcher
+from spectui.lab.experiments.sweep import Sweeper
+from spectui.lab.experiments.sweep_order import expected_pace, order_for, require_sweepable
+from spectui.lab.experiments.sweep_record import Found, SweepOrder
+from spectui.lab.reports import export as lab
+from spectui.lab.reports.sweep import plan_table, plan_to_json, sweep_table, sweep_to_json
+from spectui.lab.run_to_end import run_to_end
+from spectui.lab.servers.launcher import Launcher
+from spectui.store.baselines import BaselineStore
+from spectui.store.paths import Folders
+from spectui.store.results import ResultStore
 
 _LONGEST_NUMBER: Final = 19
 """Digits that no number of a sweep has."""
@@ -50,16 +57,8 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
 
     An unfinished sweep with the same options is resumed.
     """
-    from spectui.lab.experiments.sweep import Sweeper  # noqa: PLC0415
-    from spectui.lab.experiments.sweep_order import expected_pace, require_sweepable  # noqa: PLC0415
-    from spectui.lab.reports.sweep import plan_table, plan_to_json, sweep_table, sweep_to_json  # noqa: PLC0415
-    from spectui.lab.run_to_end import run_to_end  # noqa: PLC0415
-    from spectui.lab.servers.launcher import Launcher  # noqa: PLC0415
-    from spectui.store.baselines import BaselineStore  # noqa: PLC0415
-    from spectui.store.results import ResultStore  # noqa: PLC0415
-
-    launcher, baselines = Launcher(say=say), BaselineStore.default(folders())
-    results = ResultStore.default(folders())
+    launcher, baselines = Launcher(say=say), BaselineStore.default(Folders.default())
+    results = ResultStore.default(Folders.default())
     if (options["resume"] is None) == (profile is None):
         raise UsageError("give a profile, or --resume with the number of a sweep")
     if options["resume"] is not None:
@@ -67,7 +66,7 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
     else:
         order = run_to_end(_order(str(profile), options, launcher))
     if options["only_plan"]:
-        run_to_end(require_sweepable(order, launcher, folders().cache))
+        run_to_end(require_sweepable(order, launcher, Folders.default().cache))
         planned = plan_to_json(order, expected_pace(order.profile, baselines))
         print_result(planned, as_json=as_json, table=plan_table)
         return
@@ -77,7 +76,7 @@ def sweep(ctx: click.Context, /, *, profile: str | None, as_json: bool, **option
         results=results,
         baselines=baselines,
         progress=say,
-        cache=folders().cache,
+        cache=Folders.default().cache,
     )
     try:
         found = run_to_end(
@@ -109,27 +108,22 @@ def export(source: str, *, kind: str, file: str | None) -> None:
 
     Without FILE it goes to stdout. Secrets are never written.
     """
-    from spectui.lab.reports import export  # noqa: PLC0415
-    from spectui.lab.run_to_end import run_to_end  # noqa: PLC0415
-    from spectui.lab.servers.launcher import Launcher  # noqa: PLC0415
-    from spectui.store.results import ResultStore  # noqa: PLC0415
-
-    store = ResultStore.default(folders())
+    store = ResultStore.default(Folders.default())
     profile: TuningProfile | None = None
     found: Found | None
     if source.isdecimal() and len(source) < _LONGEST_NUMBER and not Path(source).exists():
-        found = export.kept_sweep(store, int(source))
+        found = lab.kept_sweep(store, int(source))
     else:
         profile = load_profile(source)
-        found = export.newest_sweep(store, profile)
-    other = export.changed_since(kind, profile=profile, found=found)
+        found = lab.newest_sweep(store, profile)
+    other = lab.changed_since(kind, profile=profile, found=found)
     if other is not None:
         say(f"these results are stale: {one_line(other)} is another one than they were measured with")
-    text = run_to_end(export.export(kind, profile=profile, found=found, launcher=Launcher(say=say)))
+    text = run_to_end(lab.export(kind, profile=profile, found=found, launcher=Launcher(say=say)))
     if file is None:
         write(text, newline=False)
     else:
-        export.write(file, text, executable=kind == "shell")
+        lab.write(file, text, executable=kind == "shell")
 
 
 def _say_kept(number: int | None, *, fresh: bool) -> None:
@@ -141,9 +135,6 @@ def _say_kept(number: int | None, *, fresh: bool) -> None:
 
 def _kept(ctx: click.Context, number: int) -> SweepOrder:
     """The order of a kept sweep; options that say what to sweep would contradict it."""
-    from spectui.lab.reports.export import kept_sweep  # noqa: PLC0415
-    from spectui.store.results import ResultStore  # noqa: PLC0415
-
     allowed = {"resume", "budget", "as_json", "profile", "only_plan"}
     given = [
         name
@@ -152,12 +143,10 @@ def _kept(ctx: click.Context, number: int) -> SweepOrder:
     ]
     if given:
         raise UsageError("--resume goes on with what that sweep measures: leave the other options out")
-    return kept_sweep(ResultStore.default(folders()), number).order
+    return lab.kept_sweep(ResultStore.default(Folders.default()), number).order
 
 
 async def _order(name: str, options: dict[str, Any], launcher: Launcher) -> SweepOrder:
-    from spectui.cli.options import target_of  # noqa: PLC0415
-    from spectui.lab.experiments.sweep_order import order_for  # noqa: PLC0415
 
     profile = target_of(name)
     if options["tokens"] is not None:

@@ -13,11 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import pytest
 
 from spectui import __version__
 from spectui.__main__ import main as program
-from spectui.cli.main import main
+from spectui.cli.main import COMMANDS, cli, main
 from spectui.cli.options import Duration
 from spectui.cli.output import write
 from spectui.store.paths import Folders, shipped_examples
@@ -588,3 +589,21 @@ def test_an_interrupt_while_the_program_is_imported_is_no_traceback(monkeypatch:
     with pytest.raises(SystemExit) as ended:
         program()
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.get_short_help_str(200) == COMMANDS[name][1]
+
+
+def test_neither_help_nor_version_loads_a_command() -> None:
+    for option in ("--help", "--version"):
+        asked = f"import sys; from spectui.cli.main import cli; cli([{option!r}], standalone_mode=False)"
+        script = (
+            f"{asked}; print(*sorted(name for name in sys.modules if name.startswith('spectui')), sep='\\n')"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        loaded = done.stdout.partition("\nspectui\n")[2].splitlines()
+        assert loaded == ["spectui.cli", "spectui.cli.main", "spectui.cli.output", "spectui.errors"]
