@@ -178,7 +178,7 @@ _LAUNCH: Final[Mapping[Group, Mapping[str, tuple[str, str]]]] = {
             "nothing answers at the address",
             "check the address, and that the server runs",
         ),
-        "internal-error": ("spectui itself failed", _UNLISTED.advice),
+        "internal-error": ("spectui itself failed", "report it with the log that the message names"),
     },
 }
 LAUNCH_ADVICE: Final[Mapping[str, LaunchRow]] = MappingProxyType(
