@@ -23,7 +23,7 @@ from spectui.core.verdict.verdict import Outcome
 from spectui.core.views.snapshot import ServerState, Snapshot, TrafficState
 from spectui.tui.app import SpectuiApp
 from spectui.tui.control.opening import Opening
-from spectui.tui.control.sessions import StripController
+from spectui.tui.control.sessions import SessionsController
 
 FOLDER = Path(__file__).parent
 CELL = 12.2
@@ -95,7 +95,7 @@ def judged(outcome: Outcome, requests: int) -> Callable[[Snapshot], bool]:
 
 async def main() -> None:
     """The story of the README: a draft that loses, and n-grams that are advised and win on another workload."""
-    app = SpectuiApp(StripController(Opening(demo=True, environ=dict(os.environ))))
+    app = SpectuiApp(SessionsController(Opening(demo=True, environ=dict(os.environ))))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, judged(Outcome.LOSING, FEW), "a losing verdict at draft length 8")
         save(app, "losing")

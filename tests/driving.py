@@ -19,7 +19,7 @@ from spectui.store.paths import Folders
 from spectui.store.profiles import load
 from spectui.tui.app import SpectuiApp
 from spectui.tui.control.opening import Opening
-from spectui.tui.control.sessions import StripController
+from spectui.tui.control.sessions import SessionsController
 
 
 @dataclass
@@ -62,7 +62,7 @@ async def strip_of(*profile_files: Path) -> AsyncIterator[Driven]:
         Opening(profile=load(str(path), Folders.default()).profile, name=str(path), environ=dict(os.environ))
         for path in profile_files
     ]
-    controller = StripController(*openings)
+    controller = SessionsController(*openings)
     app = SpectuiApp(controller)
     try:
         async with app.run_test(size=(120, 36)) as pilot:

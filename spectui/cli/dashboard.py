@@ -80,11 +80,11 @@ def _dashboard(*openings: Mapping[str, Any], welcome: bool = False) -> None:
     gc.disable()
     from spectui.tui.app import SpectuiApp  # noqa: PLC0415
     from spectui.tui.control.opening import Opening  # noqa: PLC0415
-    from spectui.tui.control.sessions import StripController  # noqa: PLC0415
+    from spectui.tui.control.sessions import SessionsController  # noqa: PLC0415
 
     environ = dict(os.environ)
     sessions = [Opening(environ=environ, **one) for one in openings]
-    app = SpectuiApp(StripController(*sessions), welcome=welcome)
+    app = SpectuiApp(SessionsController(*sessions), welcome=welcome)
     app.run()
     if app.fault:
         say(f"spectui: {app.fault}")

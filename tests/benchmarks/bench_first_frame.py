@@ -31,11 +31,11 @@ HEAVY = (
 )
 PROBE = """
 import os, sys
-from spectui.tui import bridge
+from spectui.tui.control import session
 def start(self, sink):
     open(sys.argv[1], "w").write("\\n".join(sorted(sys.modules)))
     os._exit(0)
-bridge.SessionController.start = start
+session.SessionController.start = start
 from spectui.cli.main import main
 main(["attach", sys.argv[2]])
 """

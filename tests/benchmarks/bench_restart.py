@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from spectui.core.profile import TuningProfile
+from spectui.core.views.snapshot import MachineView
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.servers.server import LaunchedServer
 from spectui.lab.session.session import Session
@@ -47,7 +48,7 @@ async def bare(profile: TuningProfile) -> float:
 async def accepted(session: Session, before: object) -> None:
     """Until a new server of the session has taken its first task."""
     while True:
-        server = session.server
+        server = session.server.current
         new = isinstance(server, LaunchedServer) and server is not before
         if server is not None and new and any("processing task" in line for line in server.log_tail(400)):
             return
@@ -56,11 +57,8 @@ async def accepted(session: Session, before: object) -> None:
 
 async def ours(session: Session, k: int) -> float:
     """Seconds from the key to the first request accepted, with traffic flowing before."""
-    before = session.server
-    while (
-        not (traffic := session.gauge.traffic)
-        or not session.gauge.segment.bet(in_flight=traffic.in_flight()).passes
-    ):
+    before = session.server.current
+    while not session.reading(MachineView()).live.bet.passes:
         await asyncio.sleep(POLL)
     session.stage(lambda p: p.with_speculation(draft_length=k))
     begun = time.perf_counter()

@@ -19,8 +19,8 @@ from spectui.errors import UsageError
 from spectui.lab.demo import DemoPair
 from spectui.lab.reports.history import is_stale
 from spectui.lab.servers.server import LaunchedServer
-from spectui.lab.session.lending import LendingSession
 from spectui.lab.session.preview import PreviewKeeper
+from spectui.lab.session.session import Session
 from spectui.lab.views.snapshot_reader import SnapshotReader
 from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
@@ -34,7 +34,7 @@ class Watched:
     """A session with its reader; `until` waits for a snapshot that fits."""
 
     def __init__(self, profile: TuningProfile) -> None:
-        self.session = LendingSession(profile, folders=Folders.default())
+        self.session = Session(profile, folders=Folders.default())
         self.reader = SnapshotReader(self.session, PreviewKeeper(self.session.launcher))
 
     async def until(self, fits: Callable[[Snapshot], bool], seconds: float = 90) -> Snapshot:
@@ -46,7 +46,7 @@ class Watched:
                 await asyncio.sleep(0.02)
 
     def process(self) -> psutil.Process:
-        server = self.session.server
+        server = self.session.server.current
         assert isinstance(server, LaunchedServer)
         assert server.process is not None
         return psutil.Process(server.process.pid)
@@ -142,13 +142,13 @@ async def test_lookups_are_predicted_with_the_baseline_and_remembered(
     w.session.open(traffic=True, baseline_first=True)
     judged = await w.until(lambda s: s.bet.speedup_actual is not None and s.bet.requests >= 1, 180)
     assert judged.curve.lookup is not None
-    assert w.session.gauge.baseline is not None
-    assert len(w.session.gauge.baseline.replayed) == 16
+    assert w.session.server.readings.baseline is not None
+    assert len(w.session.server.readings.baseline.replayed) == 16
     again = opened(profile)
     again.session.open(traffic=False)
     await again.until(lambda s: s.bet.baseline is not None)
-    assert again.session.gauge.baseline is not None
-    assert again.session.gauge.baseline.replayed == w.session.gauge.baseline.replayed
+    assert again.session.server.readings.baseline is not None
+    assert again.session.server.readings.baseline.replayed == w.session.server.readings.baseline.replayed
 
 
 async def test_a_draft_that_fails_to_load_shows_the_reason_and_undo_repairs(
@@ -297,7 +297,7 @@ async def test_a_server_with_a_draft_is_not_probed_by_itself(
     await w.until(lambda s: s.server.state is ServerState.RUNNING)
     await w.session.settled()
     assert not w.reader.read().bet.costs.v
-    assert w.session.note == ""
+    assert w.session.server.note == ""
 
 
 async def test_what_was_measured_is_kept_with_all_that_it_was_measured_under(

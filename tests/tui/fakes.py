@@ -726,6 +726,11 @@ class FakeController:
         self.runs = FakeRuns(self)
 
     @property
+    def front(self) -> FakeController:
+        """The only session is in front."""
+        return self
+
+    @property
     def staged(self) -> TuningProfile:
         return self.snapshot.settings.staged
 

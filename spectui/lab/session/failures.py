@@ -1,6 +1,6 @@
 """What is wrong with a session's server, until something new begins: failures for the verdict, and the log's end.
 
-Apart from the session, which reports errors here and never words them.
+The session reports its errors here and words none of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _OF_TRAFFIC: Final = frozenset({"server-error", "server-unreachable"})
 _LAST_LINES: Final = 12
 
 
-class Troubles:
+class SessionFailures:
     """on_notice is told of bad input, which is said in passing; what is wrong with a server stays."""
 
     def __init__(self, on_notice: Callable[[str], None]) -> None:
         self.on_notice = on_notice
-        self.failures: tuple[Failure, ...] = ()
+        self.current: tuple[Failure, ...] = ()
         self.log: tuple[str, ...] = ()
         """The last lines of the log of a server that ended."""
         self.baseline = ""
@@ -35,9 +35,9 @@ class Troubles:
             self.on_notice(str(error))
             return
         if isinstance(error, SpectuiError):
-            self.failures = (failure_of(error),)
+            self.current = (failure_of(error),)
         else:
-            self.failures = (Failure(code="internal-error", text=fault(error)),)
+            self.current = (Failure(code="internal-error", text=fault(error)),)
         self.log = error.log_tail if isinstance(error, LaunchError | ServerDied) else ()
 
     def no_baseline(self, error: SpectuiError) -> None:
@@ -47,13 +47,13 @@ class Troubles:
 
     def ended(self, server: LaunchedServer) -> None:
         """A server of ours ended by itself."""
-        self.failures = tuple(server.failures)
+        self.current = tuple(server.failures)
         self.log = server.log_tail(_LAST_LINES)
 
     def clear(self) -> None:
         """Something new begins."""
-        self.failures, self.log = (), ()
+        self.current, self.log = (), ()
 
     def traffic_begins(self) -> None:
         """Forget what only concerned the traffic before."""
-        self.failures = tuple(f for f in self.failures if f.code not in _OF_TRAFFIC)
+        self.current = tuple(f for f in self.current if f.code not in _OF_TRAFFIC)

@@ -1,58 +1,77 @@
 """Observed traffic -> what the dashboard reads: the bet, the history and the speedup curve.
 
-Outlives restarts, so that history stays and every draft length measured in the session keeps its point. Estimates
-are computed again only when something arrived, so that a quiet session costs nothing.
+Kept over restarts, so that history stays. Estimates are computed again only when something arrived, so that a
+quiet session costs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from random import Random
+from dataclasses import dataclass, replace
 from typing import Final
 
-from spectui.core.bet import speedup
 from spectui.core.bet.baseline import Baseline
-from spectui.core.bet.curves import curve_of, predicted_lookup, reading_of, textbook_curve
-from spectui.core.bet.estimates import BetReading, CurvePoint, Estimate, LookupPrediction
+from spectui.core.bet.curves import reading_of
+from spectui.core.bet.estimates import BetReading
 from spectui.core.bet.passes import RequestPasses
-from spectui.core.bet.segment import (
-    DraftTiming,
-    Segment,
-    SpeedEstimate,
-    drafting_since,
-    longest_draft,
-    speedup_over,
-)
-from spectui.core.profile import NGRAM_SIMPLE, OFF, TuningProfile
+from spectui.core.bet.segment import DraftTiming, Segment, drafting_since
+from spectui.core.profile import TuningProfile
 from spectui.core.views.series import BoundedSeries
 from spectui.core.views.snapshot import CurveView, HistoryMark, HistoryView
 from spectui.lab.measuring.probe import ProbeResult
 from spectui.lab.measuring.recorder import summary_of
 from spectui.lab.measuring.traffic import RateMeter, RequestResult, Traffic
+from spectui.lab.session.measured_lengths import MeasuredLengths
 from spectui.store.records import RunSummary
 
 _SAMPLE_SECONDS: Final = 1.0
 _OUTPUT_CHARACTERS: Final = 4000
 _MARKS: Final = 100
-_MIN_POINT_PASSES: Final = 40
-"""Passes from which a draft length gets its point in the chart."""
 
 
-class Gauge:
-    """Implements the traffic's observer; one per session."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveReading:
+    """LiveReadings at one moment."""
 
-    def __init__(self, profile: TuningProfile) -> None:
+    profile: TuningProfile
+    """Settings of the segment that is read."""
+    bet: BetReading
+    history: HistoryView
+    """Speed over the session; the same object while nothing was added."""
+    curve: CurveView
+    """Speedup by draft length; empty where it was not asked for."""
+    output: str
+    """The end of what the model wrote; untrusted."""
+    drafting_known: bool
+    """Whether the draft length is known, from the settings or from the drafts."""
+    drafts_vary: bool
+    """Whether a server whose settings are not known was seen to cut its drafts."""
+
+
+class LiveReadings:
+    """Implements the traffic's observer; one per session.
+
+    on_longer_draft: told the longest draft seen, while the server's draft length is not known.
+    on_counted: told when a counted request entered the segment.
+    """
+
+    def __init__(
+        self,
+        profile: TuningProfile,
+        *,
+        on_longer_draft: Callable[[int], None],
+        on_counted: Callable[[], None],
+    ) -> None:
         self.segment = Segment(profile)
         self.traffic: Traffic | None = None
         self.baseline: Baseline | None = None
         self.probed = ProbeResult()
         """V(n) of the running server, where it was probed without a baseline."""
         self.warming_up = False
-        self.on_longer_draft: Callable[[int], None] | None = None
-        """Told the longest draft seen, while the server's draft length is not known."""
-        self.on_counted: Callable[[], None] = lambda: None
-        """Told when a counted request entered the segment."""
+        self.length_known = True
+        """Whether the server's settings tell its draft length; else it is learnt from the longest draft."""
+        self._on_longer_draft = on_longer_draft
+        self._on_counted = on_counted
         self._longest = 0
         self._drafting_before: DraftTiming | None = None
         self._drafting: DraftTiming | None = None
@@ -64,11 +83,8 @@ class Gauge:
         self._dirty = True
         self._bet = BetReading()
         self._history = HistoryView()
-        self._curve = CurveView()
+        self._lengths = MeasuredLengths()
         self._curve_requests = -1
-        self._random = Random(1)  # noqa: S311  a reproducible bootstrap, no secret
-        self._measured: dict[tuple[object, ...], dict[int, SpeedEstimate]] = {}
-        self._lookups: dict[tuple[object, ...], dict[tuple[int, int], SpeedEstimate]] = {}
 
     def begin(
         self,
@@ -147,20 +163,19 @@ class Gauge:
         if result.counted:
             self.segment.add(result.passes)
             self.segment.add_busy(stream_seconds=result.stream_seconds, busy_seconds=result.busy_seconds)
-            self.on_counted()
+            self._on_counted()
         self._output = (self._output + "\n\n")[-_OUTPUT_CHARACTERS:]
         self._dirty = True
 
     def _learn_length(self, result: RequestResult) -> None:
         """See the draft length of a server whose settings are not known, and whether it varies."""
-        if self.on_longer_draft is None:
+        if self.length_known:
             return
         longest = max([self._longest, *(p.drafted for p in result.passes.passes if p.apart)])
         if longest > self._longest:
-            # What ran until now did not run at the length that its point stands for.
-            self._measured.get(_comparable(self.segment.profile), {}).pop(self._longest, None)
+            self._lengths.forget(self.segment.profile, self._longest)
             self._longest = longest
-            self.on_longer_draft(longest)
+            self._on_longer_draft(longest)
         if self.segment.fixed_length and result.passes.cut_amid(longest):
             now = self.segment
             self._segment_anew(Segment(now.profile, fixed_length=False, rereads=now.rereads))
@@ -170,36 +185,33 @@ class Gauge:
         self._curve_requests = -1
         self._dirty = True
 
-    @property
-    def drafting_known(self) -> bool:
-        """Whether the draft length is known, from the settings or from the drafts."""
-        return self.on_longer_draft is None or self._longest > 0
-
-    @property
-    def drafts_vary(self) -> bool:
-        """Whether a server whose settings are not known was seen to cut its drafts."""
-        return self.on_longer_draft is not None and not self.segment.fixed_length
-
-    @property
-    def output(self) -> str:
-        """The end of what the model wrote; untrusted."""
-        return self._output
-
-    def read(self, *, t: float, now: float, drafting: DraftTiming | None) -> BetReading:
-        """The bet at this moment. t: seconds of the session; now: the traffic's clock."""
+    def read(self, *, t: float, now: float, drafting: DraftTiming | None, curve: bool = True) -> LiveReading:
+        """This moment. t: seconds of the session; now: the traffic's clock; curve: whether one is wanted."""
         live = self._meter.rate(now)
         if live is not None and t - self._last_sample >= _SAMPLE_SECONDS:
             self._series.add(t, live)
             self._last_sample = t
             self._history = replace(self._history, points=self._series.snapshot())
+        if self._dirty:
+            self._dirty = False
+            self._bet = self._read(now, drafting, self.traffic.in_flight() if self.traffic else ())
         if self._bet.live_tokens_per_second != live:
             self._bet = replace(self._bet, live_tokens_per_second=live)
-        if not self._dirty:
-            return self._bet
-        self._dirty = False
-        bet = self._read(now, drafting, self.traffic.in_flight() if self.traffic else ())
-        self._bet = replace(bet, live_tokens_per_second=live)
-        return self._bet
+        known = self.length_known or self._longest > 0
+        if curve and self.segment.requests != self._curve_requests:
+            self._curve_requests = self.segment.requests
+            self._lengths.draw(
+                self.segment, self._bet, self.baseline, self.verification, drafting_known=known
+            )
+        return LiveReading(
+            profile=self.segment.profile,
+            bet=self._bet,
+            history=self._history,
+            curve=self._lengths.curve if curve else CurveView(),
+            output=self._output,
+            drafting_known=known,
+            drafts_vary=not (self.length_known or self.segment.fixed_length),
+        )
 
     def summary(self, *, now: float, drafting: DraftTiming | None) -> RunSummary:
         """What the segment yielded so far, without what is in flight, as it is kept."""
@@ -237,83 +249,3 @@ class Gauge:
             self.probed = probed
             self._curve_requests = -1
             self._dirty = True
-
-    def history(self) -> HistoryView:
-        """Speed over the session; the same object while nothing was added."""
-        return self._history
-
-    def curve(self) -> CurveView:
-        """Speedup by draft length, computed again when a request ended."""
-        if self.segment.requests != self._curve_requests:
-            self._curve_requests = self.segment.requests
-            self._curve = self._new_curve()
-        return self._curve
-
-    def _new_curve(self) -> CurveView:
-        bet, profile = self._bet, self.segment.profile
-        speculation = profile.speculation
-        speed = self.segment.speed()
-        known = speed is not None and bet.passes >= _MIN_POINT_PASSES and self.drafting_known
-        lookup = self._lookup(bet, profile, speed if known else None)
-        if speculation.mode == OFF:
-            return replace(self._curve, revision=self._curve.revision + 1, now=None, best=None, lookup=lookup)
-        speeds = self._measured.setdefault(_comparable(profile), {})
-        if speed is not None and known:
-            speeds[longest_draft(profile)] = speed
-        plain = self.baseline.speed if self.baseline else None
-        points = {k: _point(k, speedup_over(s, plain)) for k, s in sorted(speeds.items())} if plain else {}
-        predicted = curve_of(self.segment, bet, self.verification, self._random)
-        return CurveView(
-            revision=self._curve.revision + 1,
-            textbook=textbook_curve(bet),
-            predicted=predicted,
-            measured=tuple(points.values()),
-            now=longest_draft(profile),
-            best=speedup.best_point([points.get(p.draft_length, p) for p in predicted]),
-            lookup=lookup,
-        )
-
-    def _lookup(
-        self, bet: BetReading, profile: TuningProfile, speed: SpeedEstimate | None
-    ) -> LookupPrediction | None:
-        """The lookup that is predicted fastest; speed: of the running settings, once there is enough of it."""
-        ran, plain = self._lookups.setdefault(_conditions(profile), {}), self.baseline
-        if speed is not None and profile.speculation.mode == NGRAM_SIMPLE:
-            ran[profile.speculation.lookup_sizes] = speed
-        if plain is None:
-            return None
-        speedups = {sizes: speedup_over(each, plain.speed).value for sizes, each in ran.items()}
-        return predicted_lookup(bet, profile, plain, speedups)
-
-
-def _point(draft_length: int, actual: Estimate) -> CurvePoint:
-    """A length measured in this session, against the baseline of now: it beats any prediction."""
-    return CurvePoint(
-        draft_length=draft_length, speedup=actual.value, low=actual.low, high=actual.high, measured=True
-    )
-
-
-def _conditions(profile: TuningProfile) -> tuple[object, ...]:
-    """What the speed of one speculation depends on besides."""
-    traffic = profile.traffic
-    return (
-        profile.server,
-        profile.sampling.temperature,
-        traffic.workload,
-        traffic.prompts,
-        traffic.concurrency,
-        traffic.depth,
-    )
-
-
-def _comparable(profile: TuningProfile) -> tuple[object, ...]:
-    """Segments whose points may share one chart: all but the draft length is the same."""
-    speculation = profile.speculation
-    return (
-        *_conditions(profile),
-        speculation.mode,
-        speculation.draft_model,
-        speculation.p_min,
-        speculation.draft_min,
-        speculation.ngram_lookup,
-    )

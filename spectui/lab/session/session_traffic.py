@@ -1,7 +1,7 @@
 """The traffic of one segment after the other: its prompts, its requests in flight, and its record in the results.
 
-Apart from the session, which decides what runs and when. A pause does not end the segment; other settings or
-another server begin the next one, whose prompts go on where that server's last segment left them: none repeats.
+A pause does not end the segment; other settings or another server begin the next one, whose prompts go on where
+that server's last segment left them: none repeats.
 """
 
 from __future__ import annotations
@@ -13,23 +13,28 @@ from spectui.core.profile import TuningProfile
 from spectui.lab.measuring.recorder import Recorder, RunRecord
 from spectui.lab.measuring.traffic import Traffic
 from spectui.lab.servers.server import Server
-from spectui.lab.session.live_readings import Gauge
+from spectui.lab.session.live_readings import LiveReadings
 from spectui.lab.workloads.workloads import PromptSequence, Workload, load_workload
 from spectui.store.records import RunSummary
 
 
-class Sending:
-    """on_failure: told what ended the traffic by itself; its answer, one line, is kept with the segment."""
+class SessionTraffic:
+    """Keeps what was observed in `readings`.
+
+    on_failure: told what ended the traffic by itself; its answer, one line, is kept with the segment.
+    on_longer_draft: as of LiveReadings.
+    """
 
     def __init__(
         self,
-        gauge: Gauge,
+        profile: TuningProfile,
         recorder: Recorder,
         *,
         clock: Callable[[], float],
         on_failure: Callable[[Server, Exception], Awaitable[str]],
+        on_longer_draft: Callable[[int], None],
     ) -> None:
-        self._gauge = gauge
+        self.readings = LiveReadings(profile, on_longer_draft=on_longer_draft, on_counted=self._counted)
         self._recorder = recorder
         self._clock = clock
         self._on_failure = on_failure
@@ -41,7 +46,6 @@ class Sending:
         self._task: asyncio.Task[None] | None = None
         self._record: RunRecord | None = None
         self._failure: str | None = None
-        gauge.on_counted = self._counted
 
     @property
     def on(self) -> bool:
@@ -55,7 +59,7 @@ class Sending:
     def begin(self, server: Server, profile: TuningProfile) -> None:
         """Begin the next segment; nothing is sent yet."""
         self.end()
-        self._gauge.begin(profile, None, server.drafting, rereads=server.rereads)
+        self.readings.begin(profile, None, server.drafting, rereads=server.rereads)
         self._prompts = None
         if server is not self._server:
             self._server, self._orders = server, {}
@@ -65,7 +69,7 @@ class Sending:
         """Begin the segment anew: its settings name another draft length now, which it had all along."""
         if self._record is not None:
             self._record.drop()
-        self._gauge.know_length(profile)
+        self.readings.know_length(profile)
         self._open(server, profile)
 
     def end(self) -> None:
@@ -83,13 +87,13 @@ class Sending:
             server.client,
             self._prompts,
             profile,
-            self._gauge,
+            self.readings,
             cache_prompt=server.cache_prompt,
             clock=self._clock,
         )
-        if self._gauge.on_longer_draft is not None:
+        if not self.readings.length_known:
             traffic.draft_length = None
-        self._gauge.go_on(traffic)
+        self.readings.go_on(traffic)
         self._failure = None
         self._task = asyncio.create_task(self._send(traffic, server), name="traffic")
 
@@ -99,7 +103,7 @@ class Sending:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-        self._gauge.pause(self._clock())
+        self.readings.pause(self._clock())
 
     async def aclose(self) -> None:
         """Wait until everything is kept."""
@@ -120,7 +124,7 @@ class Sending:
 
     def _open(self, server: Server, profile: TuningProfile) -> None:
         def summary() -> RunSummary:
-            return self._gauge.summary(now=self._clock(), drafting=server.drafting)
+            return self.readings.summary(now=self._clock(), drafting=server.drafting)
 
         self._segment = (server, profile)
         self._record = self._recorder.begin(server, profile, summary, source="dashboard")
@@ -137,4 +141,4 @@ class Sending:
         except Exception as error:  # noqa: BLE001  whoever hears of it shows it; nobody looks at a task's exception
             self._failure = await self._on_failure(server, error)
         finally:
-            self._gauge.quiet()
+            self.readings.quiet()

@@ -6,13 +6,30 @@ Settings that travel with each request change both sides at once; the rest waits
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from spectui.core.profile import OFF, TuningProfile, is_ngram, restart_changes
 from spectui.core.verdict.verdict import Change
 
 _REMEMBERED: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """Settings at one moment."""
+
+    staged: TuningProfile
+    running: TuningProfile | None
+    """None until something ran."""
+    changes: tuple[str, ...]
+    """Staged settings that need a restart."""
+    can_undo: bool
+
+    @property
+    def in_use(self) -> TuningProfile:
+        """What runs, else what is staged."""
+        return self.running or self.staged
 
 
 class Staging:
@@ -22,6 +39,13 @@ class Staging:
         self.staged = profile
         self.running: TuningProfile | None = None
         self._before: list[TuningProfile] = []
+
+    @property
+    def settings(self) -> SessionSettings:
+        """Both sides now."""
+        return SessionSettings(
+            staged=self.staged, running=self.running, changes=self.changes, can_undo=self.can_undo
+        )
 
     @property
     def changes(self) -> tuple[str, ...]:

@@ -74,10 +74,24 @@ class AbWatch(Watcher):
             result = await run.run(AbOrder(workloads=(workload,), pairs=self._planned))
             await self._end(run, workload, result)
         except asyncio.CancelledError:
-            self.show(state=AbState.STOPPED, turn=None, note="")
+            self.settle()
             raise
         except SpectuiError as error:
-            self.show(state=AbState.FAILED, turn=None, note="", problem=one_line(str(error)))
+            self.failed(one_line(str(error)))
+
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to stop."""
+        return self.view.state is AbState.STOPPING
+
+    def failed(self, problem: str) -> None:
+        """Say why it ended."""
+        self.show(state=AbState.FAILED, turn=None, note="", problem=problem)
+
+    def settle(self) -> None:
+        """One that never began has stopped as well, such as one that a newer command took the device from."""
+        if self.view.busy:
+            self.show(state=AbState.STOPPED, turn=None, note="")
 
     def stopping(self) -> None:
         """Say that the servers of the run are being ended."""

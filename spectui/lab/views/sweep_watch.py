@@ -198,6 +198,20 @@ class WatchedSweep(SweepWatcher):
             self._goes_on.set()
             self.show(stage=SweepStage.RUNNING)
 
+    @property
+    def ending(self) -> bool:
+        """Whether it was told to stop."""
+        return self.view.stage is SweepStage.STOPPING
+
+    def failed(self, problem: str) -> None:
+        """Say why it ended."""
+        self.show(stage=SweepStage.FAILED, note="", problem=problem)
+
+    def settle(self) -> None:
+        """One that never began has stopped as well, such as one that a newer command took the device from."""
+        if self.view.busy:
+            self.show(stage=SweepStage.STOPPED, note="")
+
     def stopping(self) -> None:
         """Say that the sweep's server is being ended."""
         self.show(stage=SweepStage.STOPPING, note="ending the sweep's server")

@@ -1,6 +1,6 @@
 """The A/B screen's controller: its keys -> a run of the lab that borrows the session's device.
 
-Apart from the bridge, which owns the session. The lab is imported on first use, after the first frame.
+The lab is imported on first use, after the first frame.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from spectui.core.profile import TuningProfile
 from spectui.core.views.ab import AbState, AbView, ArmName, ArmView, differences
-from spectui.errors import SpectuiError, UsageError
-from spectui.store.fault_log import fault
+from spectui.errors import UsageError
+from spectui.tui.control.borrowed_run import BorrowedRun
 from spectui.tui.control.interface import Sink
 from spectui.tui.messages import AbReady
 
 if TYPE_CHECKING:
-    from spectui.lab.session.lending import LendingSession
-    from spectui.lab.views.ab_watch import AbWatch
+    from spectui.lab.session.session import Session
     from spectui.store.paths import Folders
 
 
@@ -28,7 +27,7 @@ class AbControl:
 
     def __init__(
         self,
-        session: Callable[[], LendingSession | None],
+        session: Callable[[], Session | None],
         *,
         load: Callable[[str], Awaitable[None]],
         where: Callable[[], Folders],
@@ -43,8 +42,7 @@ class AbControl:
         self._view = AbView()
         self._picked: ArmView | None = None
         self._picked_over: TuningProfile | None = None
-        self._ab: AbWatch | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._run = BorrowedRun(session, name="the A/B run", verb="compare")
 
     def open(self) -> None:
         """A is what runs; B what is staged where that differs, or the profile that was picked since."""
@@ -63,7 +61,7 @@ class AbControl:
             raise UsageError("the arms cannot change while they are compared: space stops that")
         session = self._session()
         self._picked = ArmView(profile=loaded.profile, name=loaded.name)
-        self._picked_over = session.staging.staged if session is not None else None
+        self._picked_over = session.settings.staged if session is not None else None
         self._show(AbView(a=self._arms()[0], b=self._picked))
 
     async def start(self) -> None:
@@ -79,38 +77,21 @@ class AbControl:
             raise UsageError("there is no arm B yet: l takes a profile, or stage a change on the dashboard")
         if not differences(view.a.profile, view.b.profile):
             raise UsageError("both arms are the same: l takes another profile as B")
-        session.require_lendable("compare")
-        keys = self._key_of(view.a.profile), self._key_of(view.b.profile)
+        session.device.require_lendable("compare")
         ab = AbWatch(
             view,
             launcher=session.launcher,
             on_view=self._show,
-            api_keys=keys,
+            api_keys=(self._key_of(view.a.profile), self._key_of(view.b.profile)),
             recorder=session.recorder,
         )
-        self._ab, self._task = ab, None
         ab.show(state=AbState.STARTING, note="checking both arms")
-        loan: asyncio.Task[None] | None = None
-        try:
-            await ab.check()
-            # Meanwhile the session may have been closed, or lent to somebody else.
-            if ab.view.state is not AbState.STOPPING and self._session() is session:
-                session.require_lendable("compare")
-                loan = session.lend(lambda: self._run(ab))
-                loan.add_done_callback(lambda _task: _settle(ab))
-        except SpectuiError as error:
-            ab.show(state=AbState.FAILED, note="", problem=str(error))
-        finally:
-            if loan is None:
-                _settle(ab)
+        await self._run.start(ab)
 
     def stop(self) -> None:
         """End the run; its servers are down when the view says that it stopped."""
-        if self._ab is None or not self._view.busy:
-            return
-        self._ab.stopping()
-        if self._task is not None and not self._task.cancelling():
-            self._task.cancel()
+        if self._view.busy:
+            self._run.stop()
 
     async def apply(self, arm: ArmName) -> str:
         """Stage an arm, or load its profile where it is on a server that the session cannot become."""
@@ -120,12 +101,12 @@ class AbControl:
         if chosen is None or session is None:
             raise UsageError("there is nothing to apply")
         profile = chosen.profile
-        if profile.server.url != session.staging.staged.server.url:
+        if profile.server.url != session.settings.staged.server.url:
             await self._load(chosen.name)
             return f"{arm.upper()} is loaded: {chosen.name}"
         session.stage(lambda p: replace(p, server=profile.server, speculation=profile.speculation))
         session.apply_now(lambda p: p.with_sampling(temperature=profile.sampling.temperature))
-        if not session.staging.changes:
+        if not session.settings.changes:
             return f"{arm.upper()} is what runs"
         return f"{arm.upper()} is staged: r restarts with it"
 
@@ -133,26 +114,14 @@ class AbControl:
         session = self._session()
         if session is None:
             return None, None
-        staging = session.staging
-        if staging.running is None:
-            return ArmView(profile=staging.staged, name="staged"), self._picked
-        a = ArmView(profile=staging.running, name="running")
-        other = bool(staging.changes) and not staging.staged.attached
-        if other and (self._picked is None or staging.staged != self._picked_over):
-            return a, ArmView(profile=staging.staged, name="staged")
+        settings = session.settings
+        if settings.running is None:
+            return ArmView(profile=settings.staged, name="staged"), self._picked
+        a = ArmView(profile=settings.running, name="running")
+        other = bool(settings.changes) and not settings.staged.attached
+        if other and (self._picked is None or settings.staged != self._picked_over):
+            return a, ArmView(profile=settings.staged, name="staged")
         return a, self._picked
-
-    async def _run(self, ab: AbWatch) -> None:
-        from spectui.lab.servers.cancel_shield import ended  # noqa: PLC0415
-
-        if ab.view.state is AbState.STOPPING:
-            return
-        self._task = asyncio.create_task(ab.run(), name="ab")
-        await ended(self._task)
-        error = None if self._task.cancelled() else self._task.exception()
-        if error is not None:
-            ab.show(state=AbState.FAILED, turn=None, note="", problem=fault(error))
-            raise error
 
     def _show(self, view: AbView) -> None:
         self._view = view
@@ -164,9 +133,3 @@ def _same(one: ArmView | None, other: ArmView | None) -> bool:
     if one is None or other is None:
         return one is other
     return one.profile == other.profile and one.name == other.name
-
-
-def _settle(ab: AbWatch) -> None:
-    """A run that never began has stopped as well, such as one that a newer command took the device from."""
-    if ab.view.busy:
-        ab.show(state=AbState.STOPPED, turn=None, note="")

@@ -1,6 +1,6 @@
 """The history screen's controller: reads the results store in a thread.
 
-Apart from the bridge, since it needs no session. The lab is imported on first use, after the first frame.
+It needs no session. The lab is imported on first use, after the first frame.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spectui.store.paths import Folders
 
 
-class StoredRuns:
+class HistoryControl:
     """Implements HistoryController over the user's results store."""
 
     def __init__(self, where: Callable[[], Folders]) -> None:

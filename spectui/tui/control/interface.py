@@ -98,8 +98,8 @@ class HistoryController(Protocol):
         """Two runs side by side."""
 
 
-class Controller(Protocol):
-    """Commands of the dashboard."""
+class SessionCommands(Protocol):
+    """Commands of the dashboard that are about one session."""
 
     @property
     def ab(self) -> AbController:
@@ -112,24 +112,6 @@ class Controller(Protocol):
     @property
     def runs(self) -> HistoryController:
         """The history screen's part."""
-
-    def start(self, sink: Sink) -> None:
-        """Begin to work and to report to `sink`. Called once, after the first frame."""
-
-    async def shutdown(self) -> None:
-        """Stop all traffic and every server of ours; return when they are down."""
-
-    def switch(self, number: int) -> None:
-        """Bring the session of this number to the front: every other command is about the one in front."""
-
-    async def open_session(self, name: str) -> None:
-        """Load a profile by name or path and start it in a session of its own, in front."""
-
-    async def attach_session(self, url: str) -> None:
-        """Attach to a running server in a session of its own, in front."""
-
-    async def close_session(self) -> None:
-        """Close the session in front: a server of ours ends, one that we attached to is left alone."""
 
     def stage(self, change: ProfileChange) -> None:
         """Apply `change` to the staged profile; nothing restarts."""
@@ -184,3 +166,29 @@ class Controller(Protocol):
 
     async def open_demo(self) -> None:
         """Build the demo pair if needed and start it."""
+
+
+class Controller(Protocol):
+    """Commands of the dashboard that are about all sessions, and the one in front for the others."""
+
+    @property
+    def front(self) -> SessionCommands:
+        """The session in front, at the moment of asking."""
+
+    def start(self, sink: Sink) -> None:
+        """Begin to work and to report to `sink`. Called once, after the first frame."""
+
+    async def shutdown(self) -> None:
+        """Stop all traffic and every server of ours; return when they are down."""
+
+    def switch(self, number: int) -> None:
+        """Bring the session of this number to the front."""
+
+    async def open_session(self, name: str) -> None:
+        """Load a profile by name or path and start it in a session of its own, in front."""
+
+    async def attach_session(self, url: str) -> None:
+        """Attach to a running server in a session of its own, in front."""
+
+    async def close_session(self) -> None:
+        """Close the session in front: a server of ours ends, one that we attached to is left alone."""

@@ -1,6 +1,6 @@
 """Opening: what a session of the dashboard opens on, and what only this one session may use.
 
-Apart from the bridge, so that the command line and the strip describe a session before anything heavy is imported.
+The command line describes a session with it before anything heavy is imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is shown before there is a session: what is being opened, the demo's building, and why nothing could be.
-
-Apart from the bridge, which shows what a session reports as soon as there is one.
-"""
+"""What is shown before there is a session: what is being opened, the demo's building, and why nothing could be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strip: up to nine sessions side by side, one of them in front; implements the dashboard's Controller.
+"""Up to nine sessions side by side, one of them in front; implements the dashboard's Controller.
 
 Only the one in front is read whole; the others are glanced at for their marks. What goes wrong in one stays there:
 each has its own session, tasks and servers, and ending all of them waits for each.
@@ -17,7 +17,6 @@ from textual.message import Message
 from spectui.core.views.sessions import MAX_SESSIONS, disturbed, disturbing, mark_of, shared_devices
 from spectui.core.views.snapshot import Snapshot, StripView
 from spectui.errors import UsageError
-from spectui.tui.control.front import FrontCommands
 from spectui.tui.control.interface import Sink
 from spectui.tui.control.opening import Opening
 from spectui.tui.control.session import SessionController
@@ -32,10 +31,11 @@ class _Place:
     def __init__(self, opening: Opening) -> None:
         self.opening = opening
         self.control = SessionController(opening)
+        self.host = self.control.host
         self.seen = Snapshot()
 
 
-class StripController(FrontCommands):
+class SessionsController:
     """One session for each opening, the first in front."""
 
     def __init__(self, *openings: Opening) -> None:
@@ -66,13 +66,13 @@ class StripController(FrontCommands):
         self._sink = sink
         for place in self._places:
             if place is not self._front:
-                place.control.retire()
+                place.host.in_front = False
             self._begin(place)
 
     async def shutdown(self) -> None:
         """End every session; one that fails to end keeps no other from ending. Raises what the first one raised."""
         self._closing = True
-        ends = [asyncio.ensure_future(place.control.shutdown()) for place in self._places]
+        ends = [asyncio.ensure_future(place.host.shutdown()) for place in self._places]
         results = await asyncio.gather(*ends, *self._leaving, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -115,10 +115,10 @@ class StripController(FrontCommands):
         place = self._front
         index = self._places.index(place)
         self._places.remove(place)
-        place.control.retire()
+        place.host.in_front = False
         self._bring(self._places[min(index, len(self._places) - 1)])
         # In a task of its own: whoever waits for it here may be cancelled, and its server must end all the same.
-        task = asyncio.create_task(place.control.shutdown(), name="close-session")
+        task = asyncio.create_task(place.host.shutdown(), name="close-session")
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
         await asyncio.shield(task)
@@ -148,10 +148,10 @@ class StripController(FrontCommands):
     def _bring(self, place: _Place) -> None:
         if place is self._front:
             return
-        self._front.control.retire()
+        self._front.host.in_front = False
         self._front = place
         self._sink(DraftsReady(()))
-        place.control.come_forward()
+        place.host.come_forward()
         self._show()
 
     def _take(self, place: _Place, message: Message) -> None:
@@ -183,8 +183,8 @@ class StripController(FrontCommands):
         sweeps = [place.control.sweep.running for place in self._places]
         for index, place in enumerate(self._places):
             others = {number for other, number in enumerate(sweeps) if other != index and number is not None}
-            where = view.marks, index + 1, place.control.devices
-            place.control.neighbours.tell(disturbing(*where), frozenset(others), disturbed=disturbed(*where))
+            where = view.marks, index + 1, place.host.devices
+            place.host.neighbours.tell(disturbing(*where), frozenset(others), disturbed=disturbed(*where))
 
     def _marks(self) -> StripView:
         marks = tuple(
@@ -193,7 +193,7 @@ class StripController(FrontCommands):
                 number=number,
                 label=place.control.label,
                 front=place is self._front,
-                borrowed=place.control.borrowed,
+                borrowed=place.host.borrowed,
             )
             for number, place in enumerate(self._places, 1)
         )

@@ -1,6 +1,6 @@
 """The sweep screen's controller: its keys -> a sweep of the lab that borrows the session's device.
 
-Apart from the bridge, which owns the session. What a sweep needs is imported on first use, after the first frame.
+What a sweep needs is imported on first use, after the first frame.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from spectui.core.profile import TuningProfile
 from spectui.errors import SpectuiError, UsageError
-from spectui.store.fault_log import fault
+from spectui.tui.control.borrowed_run import BorrowedRun
 from spectui.tui.control.interface import Sink
 from spectui.tui.messages import Notice, SweepReady
 
 if TYPE_CHECKING:
     from spectui.core.views.sweep import KeptSweep, SweepChoice, SweepView
-    from spectui.lab.session.lending import LendingSession
+    from spectui.lab.session.session import Session
     from spectui.lab.views.sweep_watch import PlannedSweep, WatchedSweep
     from spectui.store.baselines import BaselineStore
     from spectui.store.paths import Folders
@@ -28,10 +28,10 @@ _NOTHING = "nothing runs yet that could be swept: go back and start a server"
 _BUSY = "the sweep goes on: s stops it"
 
 
-class SessionSweep:
+class SweepControl:
     """Implements SweepController over the session that `session` returns; None while there is none."""
 
-    def __init__(self, session: Callable[[], LendingSession | None], *, where: Callable[[], Folders]) -> None:
+    def __init__(self, session: Callable[[], Session | None], *, where: Callable[[], Folders]) -> None:
         self.sink: Sink = lambda _message: None
         """Where views go; set before the screen can open."""
         self._session = session
@@ -40,7 +40,7 @@ class SessionSweep:
         self._planned: PlannedSweep | None = None
         self._planned_for: TuningProfile | None = None
         self._sweep: WatchedSweep | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._run = BorrowedRun(session, name="the sweep", verb="sweep")
 
     @property
     def running(self) -> int | None:
@@ -110,10 +110,10 @@ class SessionSweep:
             )
         if planned is None or view is None or view.plan is None:
             raise UsageError(view.problem if view is not None and view.problem else "there is no plan yet")
-        session.require_lendable("sweep")
+        session.device.require_lendable("sweep")
         session.neighbours.require_free(view.number)
         results, baselines = self._stores()
-        sweep = WatchedSweep(
+        self._sweep = WatchedSweep(
             replace(planned, view=view, number=view.number),
             launcher=session.launcher,
             results=results,
@@ -121,21 +121,8 @@ class SessionSweep:
             on_view=self._show,
             cache=self._where().cache,
         )
-        self._sweep, self._task = sweep, None
-        sweep.show(stage=SweepStage.STARTING, note="checking the settings", problem="")
-        loan: asyncio.Task[None] | None = None
-        try:
-            await sweep.check()
-            # Meanwhile the session may have been closed, or lent to somebody else.
-            if sweep.view.stage is not SweepStage.STOPPING and self._session() is session:
-                session.require_lendable("sweep")
-                loan = session.lend(lambda: self._run(sweep), to="the sweep")
-                loan.add_done_callback(lambda _task: _settle(sweep))
-        except SpectuiError as error:
-            sweep.show(stage=SweepStage.FAILED, note="", problem=str(error))
-        finally:
-            if loan is None:
-                _settle(sweep)
+        self._sweep.show(stage=SweepStage.STARTING, note="checking the settings", problem="")
+        await self._run.start(self._sweep)
 
     def pause(self) -> None:
         """Hold the sweep before its next cell."""
@@ -149,11 +136,8 @@ class SessionSweep:
 
     def stop(self) -> None:
         """End the sweep; its server is down when the view says that it stopped."""
-        if self._sweep is None or not self._sweep.view.busy:
-            return
-        self._sweep.stopping()
-        if self._task is not None and not self._task.cancelling():
-            self._task.cancel()
+        if self._view is not None and self._view.busy:
+            self._run.stop()
 
     async def apply(self, index: int) -> str:
         """Stage what is recommended and restart. Raises UsageError where there is nothing to apply."""
@@ -163,7 +147,7 @@ class SessionSweep:
         best = maps[index].best if index < len(maps) else None
         if session is None or planned is None or best is None:
             raise UsageError("nothing is recommended yet: sweep first")
-        if session.staging.staged.attached:
+        if session.settings.staged.attached:
             raise UsageError(
                 "spectui did not start this server and will not restart it: export what was found"
             )
@@ -180,7 +164,7 @@ class SessionSweep:
                 workload=condition.workload, prompts=swept.traffic.prompts
             ).with_sampling(temperature=condition.temperature)
         )
-        if session.staging.running is not None and not session.staging.changes:
+        if session.settings.running is not None and not session.settings.changes:
             return f"{best.setting.label} is what runs"
         session.restart()
         return f"restarting with {best.setting.label}"
@@ -219,7 +203,7 @@ class SessionSweep:
     def _profile(self) -> TuningProfile | None:
         """What runs, else what is staged."""
         session = self._session()
-        return None if session is None else session.staging.running or session.staging.staged
+        return None if session is None else session.settings.in_use
 
     def _same_server(self, profile: TuningProfile | None) -> bool:
         known = self._planned_for
@@ -244,19 +228,6 @@ class SessionSweep:
         neighbours = session.neighbours if session is not None else Neighbours()
         return FreeSweeps(folders, neighbours), QuietBaselines(folders, neighbours)
 
-    async def _run(self, sweep: WatchedSweep) -> None:
-        from spectui.core.views.sweep import SweepStage  # noqa: PLC0415
-        from spectui.lab.servers.cancel_shield import ended  # noqa: PLC0415
-
-        if sweep.view.stage is SweepStage.STOPPING:
-            return
-        self._task = asyncio.create_task(sweep.run(), name="sweep")
-        await ended(self._task)
-        error = None if self._task.cancelled() else self._task.exception()
-        if error is not None:
-            sweep.show(stage=SweepStage.FAILED, note="", problem=fault(error))
-            raise error
-
     def _show(self, view: SweepView) -> None:
         before, self._view = self._view, view
         self.sink(SweepReady(view))
@@ -268,11 +239,3 @@ def _traffic(profile: TuningProfile) -> tuple[int, int, int, bool]:
     """What of the traffic decides the speed, but for the prompts, which a sweep chooses itself."""
     traffic = profile.traffic
     return traffic.concurrency, traffic.depth, traffic.max_tokens, traffic.ignore_eos
-
-
-def _settle(sweep: WatchedSweep) -> None:
-    """A sweep that never began has stopped as well, such as one that a newer command took the device from."""
-    from spectui.core.views.sweep import SweepStage  # noqa: PLC0415
-
-    if sweep.view.busy:
-        sweep.show(stage=SweepStage.STOPPED, note="")

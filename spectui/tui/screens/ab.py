@@ -100,9 +100,11 @@ class AbScreen(Screen[None]):
     def action_run(self) -> None:
         """Start the run, or stop it."""
         if self.ab.busy:
-            self._controller.ab.stop()
+            self._controller.front.ab.stop()
         else:
-            self.app.run_worker(self._controller.ab.start(), name="A/B", group="ab", exit_on_error=False)
+            self.app.run_worker(
+                self._controller.front.ab.start(), name="A/B", group="ab", exit_on_error=False
+            )
 
     def action_choose(self) -> None:
         """Choose arm B among the saved profiles."""
@@ -121,7 +123,7 @@ class AbScreen(Screen[None]):
         if name is not None:
             self.chosen = ""
             self.app.run_worker(
-                self._controller.ab.choose(name), name="arm B", group="profile", exit_on_error=False
+                self._controller.front.ab.choose(name), name="arm B", group="profile", exit_on_error=False
             )
 
     def action_mark(self, arm: ArmName) -> None:
@@ -135,7 +137,7 @@ class AbScreen(Screen[None]):
             self.app.run_worker(self._apply(arm), name="apply", group="ab", exit_on_error=False)
 
     async def _apply(self, arm: ArmName) -> None:
-        self._say(await self._controller.ab.apply(arm))
+        self._say(await self._controller.front.ab.apply(arm))
         if self.is_attached:
             self.dismiss()
 

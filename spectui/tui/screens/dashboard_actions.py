@@ -81,18 +81,18 @@ class ActionScreen(SettingActions):
         elif self.snapshot.settings.problem:
             self._say(self.snapshot.settings.problem, "error")
         else:
-            self._controller.restart()
+            self._controller.front.restart()
 
     def action_undo(self) -> None:
         """Drop what is staged; without that back to what ran before, and asks first where a server runs well."""
         if self.snapshot.settings.changes:
-            self._controller.undo()
+            self._controller.front.undo()
         else:
             self._with_device(self._undo)
 
     def _undo(self) -> None:
         if self.snapshot.server.state is not ServerState.RUNNING:
-            self._controller.undo()
+            self._controller.front.undo()
             return
         if not self.snapshot.settings.can_undo:
             self.app.notify("nothing to go back to: these settings are the first that ran")
@@ -100,12 +100,12 @@ class ActionScreen(SettingActions):
         question = "Nothing is staged, so the server restarts with the settings that ran before these."
         self.app.push_screen(
             ConfirmScreen("back to the settings before", question, yes="restart"),
-            lambda yes: self._controller.undo() if yes else None,
+            lambda yes: self._controller.front.undo() if yes else None,
         )
 
     def action_apply_best(self) -> None:
         """What the verdict recommends; on a foreign server it is only staged, by the controller."""
-        self._with_device(self._controller.apply_best)
+        self._with_device(self._controller.front.apply_best)
 
     def action_command(self) -> None:
         """The staged command line, whole."""
@@ -121,7 +121,7 @@ class ActionScreen(SettingActions):
 
     def action_traffic(self) -> None:
         """Start or stop the test traffic."""
-        self._controller.toggle_traffic()
+        self._controller.front.toggle_traffic()
 
     def action_baseline(self) -> None:
         """Measure the baseline; ask first where that restarts a server or repeats a measurement."""
@@ -135,7 +135,7 @@ class ActionScreen(SettingActions):
         running = self.snapshot.settings.running
         restarts = running is not None and running.speculation.mode != OFF
         if not restarts and known is None:
-            self._controller.measure_baseline(force=False)
+            self._controller.front.measure_baseline(force=False)
             return
         parts = []
         if known is not None:
@@ -148,7 +148,7 @@ class ActionScreen(SettingActions):
             )
         self.app.push_screen(
             ConfirmScreen("measure the baseline", "\n\n".join(parts), yes="measure"),
-            lambda yes: self._controller.measure_baseline(force=known is not None) if yes else None,
+            lambda yes: self._controller.front.measure_baseline(force=known is not None) if yes else None,
         )
 
     def action_probe(self) -> None:
@@ -157,7 +157,7 @@ class ActionScreen(SettingActions):
 
     def _probe(self) -> None:
         if self._foreign:
-            self._controller.probe()
+            self._controller.front.probe()
             return
         self.app.push_screen(
             ConfirmScreen(
@@ -166,18 +166,18 @@ class ActionScreen(SettingActions):
                 "then it restarts as it is.",
                 yes="probe",
             ),
-            lambda yes: self._controller.probe() if yes else None,
+            lambda yes: self._controller.front.probe() if yes else None,
         )
 
     def _baseline_given(self, given: GivenBaseline | None) -> None:
         if given is not None:
-            self._controller.give_baseline(tokens_per_second=given.tokens_per_second, url=given.url)
+            self._controller.front.give_baseline(tokens_per_second=given.tokens_per_second, url=given.url)
 
     def action_ab(self) -> None:
         """Open the A/B screen; nothing is started by that."""
         from spectui.tui.screens.ab import AbScreen  # noqa: PLC0415  not needed for the first frame
 
-        self._controller.ab.open()
+        self._controller.front.ab.open()
         self.app.push_screen(AbScreen(self._controller))
 
     def action_sweep(self) -> None:
@@ -251,7 +251,7 @@ class ActionScreen(SettingActions):
             self._run(self._save_and_say(name), "save profile")
 
     async def _save_and_say(self, name: str) -> None:
-        self._say(f"saved: {await self._controller.save_profile(name)}")
+        self._say(f"saved: {await self._controller.front.save_profile(name)}")
 
     def action_load(self) -> None:
         """Load a profile and start it."""
@@ -261,7 +261,7 @@ class ActionScreen(SettingActions):
     def _load(self, name: str | None) -> None:
         if name is not None:
             self._with_device(
-                lambda: self._run(self._controller.load_profile(name), "load profile", exclusive=True)
+                lambda: self._run(self._controller.front.load_profile(name), "load profile", exclusive=True)
             )
 
     def _run(self, work: Coroutine[Any, Any, None], name: str, *, exclusive: bool = False) -> None:

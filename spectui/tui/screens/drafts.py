@@ -47,10 +47,10 @@ class DraftScreen(Dialog[str]):
         self.app.run_worker(self._fetch(), name="drafts", group="drafts", exclusive=True, exit_on_error=False)
 
     async def _fetch(self) -> None:
-        drafts = await self._controller.drafts()
+        drafts = await self._controller.front.drafts()
         if self.is_attached:
             self._follow(drafts)
-            self._controller.rescan_drafts()
+            self._controller.front.rescan_drafts()
 
     def _follow(self, drafts: tuple[DraftOption, ...]) -> None:
         self.drafts = drafts
@@ -84,7 +84,7 @@ class DraftScreen(Dialog[str]):
     def action_rescan(self) -> None:
         """Look again."""
         self.query_one("#state", Static).update("looking for draft files")
-        self._controller.rescan_drafts()
+        self._controller.front.rescan_drafts()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

@@ -98,7 +98,7 @@ class HistoryScreen(Screen[None]):
 
     async def _read(self) -> None:
         try:
-            self._runs = await self._controller.runs.runs(LIMIT)
+            self._runs = await self._controller.front.runs.runs(LIMIT)
         except StoreError as error:
             self._runs = None
             if self.is_attached:
@@ -210,7 +210,7 @@ class HistoryScreen(Screen[None]):
         )
 
     async def _compare(self, a: int, b: int) -> None:
-        details = await self._controller.runs.details(a, b)
+        details = await self._controller.front.runs.details(a, b)
         if self.is_current:
             self.app.push_screen(CompareScreen(details))
 

@@ -57,7 +57,7 @@ class SaveScreen(Dialog[str]):
         )
 
     async def _look(self) -> None:
-        options = await self._controller.list_profiles()
+        options = await self._controller.front.list_profiles()
         if self.is_attached:
             self._taken = frozenset(option.name for option in options)
             self._check(self.query_one(Input).value)
@@ -117,7 +117,7 @@ class LoadScreen(Dialog[str]):
         )
 
     async def _look(self) -> None:
-        self._options = await self._controller.list_profiles()
+        self._options = await self._controller.front.list_profiles()
         if not self.is_attached:
             return
         state = self.query_one("#state", Static)

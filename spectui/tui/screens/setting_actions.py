@@ -61,7 +61,7 @@ class SettingActions(Screen[None]):
     def _set_mode(self, mode: str | None) -> None:
         if mode is None:
             return
-        self._controller.stage(lambda profile: profile.with_speculation(mode=mode))
+        self._controller.front.stage(lambda profile: profile.with_speculation(mode=mode))
         if needs_draft_model(mode) and self._staged.speculation.draft_model is None:
             self.action_draft()
 
@@ -80,7 +80,7 @@ class SettingActions(Screen[None]):
                 draft_model=path, mode=mode if needs_draft_model(mode) else "draft-simple"
             )
 
-        self._controller.stage(change)
+        self._controller.front.stage(change)
 
     def action_length(self, direction: int) -> None:
         """One step of draft length, or of what an n-gram mode drafts at most."""
@@ -101,7 +101,7 @@ class SettingActions(Screen[None]):
                 )
             )
 
-        self._controller.stage(change)
+        self._controller.front.stage(change)
 
     def action_p_min(self) -> None:
         """Choose p_min, or in an n-gram mode how many tokens must match."""
@@ -126,16 +126,16 @@ class SettingActions(Screen[None]):
 
     def _set_p_min(self, value: str | None) -> None:
         if value is not None:
-            self._controller.stage(lambda profile: profile.with_speculation(p_min=float(value)))
+            self._controller.front.stage(lambda profile: profile.with_speculation(p_min=float(value)))
 
     def _set_lookup(self, value: str | None) -> None:
         if value is not None:
             lookup = int(value) if value else None
-            self._controller.stage(lambda profile: profile.with_speculation(ngram_lookup=lookup))
+            self._controller.front.stage(lambda profile: profile.with_speculation(ngram_lookup=lookup))
 
     def action_temperature(self, direction: int) -> None:
         """One tenth up or down; no restart."""
-        self._controller.set_temperature(
+        self._controller.front.set_temperature(
             setting_steps.next_temperature(self._staged.sampling.temperature, direction)
         )
 
@@ -144,7 +144,7 @@ class SettingActions(Screen[None]):
         choices = [Choice(value=name, label=name) for name in self.snapshot.settings.workloads]
         picker = PickerScreen("workload", choices, current=self._staged.traffic.workload)
         self.app.push_screen(
-            picker, lambda name: self._controller.set_workload(name) if name is not None else None
+            picker, lambda name: self._controller.front.set_workload(name) if name is not None else None
         )
 
     def action_concurrency(self) -> None:
@@ -163,7 +163,7 @@ class SettingActions(Screen[None]):
         ]
         self.app.push_screen(
             PickerScreen("requests", choices, current=str(current)),
-            lambda value: self._controller.set_concurrency(int(value)) if value is not None else None,
+            lambda value: self._controller.front.set_concurrency(int(value)) if value is not None else None,
         )
 
 

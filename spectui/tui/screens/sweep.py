@@ -67,7 +67,7 @@ class SweepScreen(Screen[None]):
         """Follow the app, and have a sweep planned."""
         self.watch(self.app, "snapshot", self._take_snapshot)
         self.watch(self.app, "sweep", self._take)
-        self._plan(self._controller.sweep.open())
+        self._plan(self._controller.front.sweep.open())
 
     def _take_snapshot(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -120,24 +120,24 @@ class SweepScreen(Screen[None]):
     def action_run(self) -> None:
         """Start, pause, or go on."""
         if self.sweep.stage is SweepStage.RUNNING:
-            self._controller.sweep.pause()
+            self._controller.front.sweep.pause()
         elif self.sweep.stage in {SweepStage.PAUSED, SweepStage.PAUSING}:
-            self._controller.sweep.go_on()
+            self._controller.front.sweep.go_on()
         else:
             self.app.run_worker(
-                self._controller.sweep.start(), name="sweep", group="sweep", exit_on_error=False
+                self._controller.front.sweep.start(), name="sweep", group="sweep", exit_on_error=False
             )
 
     def action_stop(self) -> None:
         """End the sweep."""
-        self._controller.sweep.stop()
+        self._controller.front.sweep.stop()
 
     def action_apply(self) -> None:
         """Restart with what is recommended for the workload in front, and go back to the dashboard."""
         self.app.run_worker(self._apply(self.front), name="apply", group="sweep", exit_on_error=False)
 
     async def _apply(self, index: int) -> None:
-        self._say(await self._controller.sweep.apply(index))
+        self._say(await self._controller.front.sweep.apply(index))
         if self.is_attached:
             self.dismiss()
 
@@ -168,7 +168,7 @@ class SweepScreen(Screen[None]):
 
         def take(taken: tuple[str, ...] | None) -> None:
             if taken is not None and set(taken) != set(chosen):
-                self._plan(self._controller.sweep.choose(_with(choice, axis, tuple(map(kind, taken)))))
+                self._plan(self._controller.front.sweep.choose(_with(choice, axis, tuple(map(kind, taken)))))
 
         self.app.push_screen(ManyScreen(title, offered, chosen=chosen), take)
 
@@ -177,7 +177,7 @@ class SweepScreen(Screen[None]):
         self.app.run_worker(self._open(), name="sweeps", group="sweep", exclusive=True, exit_on_error=False)
 
     async def _open(self) -> None:
-        kept = await self._controller.sweep.kept()
+        kept = await self._controller.front.sweep.kept()
         if not self.is_current:
             return
         choices = [Choice(value=_NEW, label="new", note="a sweep of what runs")]
@@ -187,7 +187,7 @@ class SweepScreen(Screen[None]):
 
     def _pick(self, value: str | None) -> None:
         if value is not None:
-            self._plan(self._controller.sweep.pick(None if value == _NEW else int(value)))
+            self._plan(self._controller.front.sweep.pick(None if value == _NEW else int(value)))
 
     def _plan(self, work: Coroutine[Any, Any, None]) -> None:
         self.app.run_worker(work, name="plan", group="sweep plan", exclusive=True, exit_on_error=False)

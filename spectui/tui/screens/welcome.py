@@ -69,7 +69,7 @@ class WelcomeScreen(Screen[None]):
 
     def action_demo(self) -> None:
         """Open the demo pair."""
-        self._begin(self._controller.open_demo(), "preparing the demo pair")
+        self._begin(self._controller.front.open_demo(), "preparing the demo pair")
 
     def action_load(self) -> None:
         """Choose a profile."""
@@ -77,7 +77,7 @@ class WelcomeScreen(Screen[None]):
 
     def _load(self, name: str | None) -> None:
         if name is not None:
-            self._begin(self._controller.load_profile(name), f"loading {shown(name)}")
+            self._begin(self._controller.front.load_profile(name), f"loading {shown(name)}")
 
     def action_attach(self) -> None:
         """Ask for the address."""
@@ -98,7 +98,7 @@ class WelcomeScreen(Screen[None]):
         if url is None:
             self._say("an address such as http://127.0.0.1:8080")
             return
-        self._begin(self._controller.attach(url), f"attaching to {shown(url)}")
+        self._begin(self._controller.front.attach(url), f"attaching to {shown(url)}")
 
     def _begin(self, work: Coroutine[object, object, None], words: str) -> None:
         self._say(words)

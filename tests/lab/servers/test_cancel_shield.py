@@ -146,13 +146,13 @@ async def test_a_cancelled_stop_is_over_when_the_server_is(dying: LaunchedServer
 
 async def test_a_newer_command_begins_when_the_server_of_the_older_one_is_gone(dying: LaunchedServer) -> None:
     session = Session(TuningProfile(), folders=Folders.default(), environ={})
-    session.server = dying
+    session.server.current = dying
     seen: list[bool] = []
 
     async def newer() -> None:
         seen.append(lives(dying))
 
-    session._operations.urgent(session._stop_server)
+    session._operations.urgent(session.server.stop)
     await said(dying, "no")
     await session._operations.urgent(newer)
     assert seen == [False]
@@ -160,8 +160,8 @@ async def test_a_newer_command_begins_when_the_server_of_the_older_one_is_gone(d
 
 async def test_a_session_that_is_closed_while_its_server_ends_waits_for_it(dying: LaunchedServer) -> None:
     session = Session(TuningProfile(), folders=Folders.default(), environ={})
-    session.server = dying
-    session._operations.urgent(session._stop_server)
+    session.server.current = dying
+    session._operations.urgent(session.server.stop)
     await said(dying, "no")
     await session.aclose()
     assert not lives(dying)

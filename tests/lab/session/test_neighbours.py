@@ -160,14 +160,14 @@ async def test_a_baseline_is_not_begun_while_somebody_disturbs_and_what_runs_run
         try:
             session.open(traffic=True)
             await session.settled()
-            running = session.server
+            running = session.server.current
             session.launcher.plan = plan  # type: ignore[method-assign,assignment]
             neighbours.tell(LOUD)
             await session._measure_and_launch(profile)
-            assert session.server is running
+            assert session.server.current is running
             assert running is not None
             assert running.alive
-            assert session.traffic_state is not TrafficState.OFF
+            assert session.server.traffic_state is not TrafficState.OFF
             assert notices == [f"the baseline could not be measured: {LOUD}"]
         finally:
             await session.aclose()
@@ -184,15 +184,15 @@ async def test_an_idle_server_is_probed_only_while_nobody_else_uses_its_device()
         try:
             session.open(traffic=False)
             await session.settled()
-            running = session.server
+            running = session.server.current
             assert running is not None
             running.owned = True
             for told in ((LOUD, ""), ("", "session 2 measures on the CPU")):
                 neighbours.tell(told[0], disturbed=told[1])
-                session._probe_while_idle(running, running.profile)
-                assert session._idle._task is None
+                session.server._probe_while_idle(running, running.profile)
+                assert session.server._idle._task is None
             neighbours.tell("")
-            session._probe_while_idle(running, running.profile)
+            session.server._probe_while_idle(running, running.profile)
             await server.until(lambda s: TOKENIZE in s.asked())
         finally:
             await session.aclose()

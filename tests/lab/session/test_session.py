@@ -16,10 +16,11 @@ from spectui.core.profile import (
     TrafficSettings,
     TuningProfile,
 )
-from spectui.core.verdict.verdict import Outcome
+from spectui.core.verdict.verdict import Change, Outcome
 from spectui.core.views.snapshot import ServerState, Snapshot, TrafficState
-from spectui.lab.session.lending import LendingSession
+from spectui.errors import UsageError
 from spectui.lab.session.preview import PreviewKeeper
+from spectui.lab.session.session import Session
 from spectui.lab.views.snapshot_reader import SnapshotReader
 from spectui.store.paths import Folders
 from tests.scripted_server import Failure, Script, ScriptedServer
@@ -31,7 +32,7 @@ READS = {("GET", "/health"), ("GET", "/props"), ("GET", "/slots")}
 class Watched:
     """A session on a scripted server, with what a dashboard would read from it."""
 
-    session: LendingSession
+    session: Session
     reader: SnapshotReader
 
     async def when(self, condition: Callable[[Snapshot], bool], seconds: float = 10.0) -> Snapshot:
@@ -71,7 +72,7 @@ async def attached(
         state=tmp_path / "state",
         log=tmp_path / "log",
     )
-    session = LendingSession(profile or profile_of(url), folders=folders, environ={}, api_key=api_key)
+    session = Session(profile or profile_of(url), folders=folders, environ={}, api_key=api_key)
     reader = SnapshotReader(session, PreviewKeeper(session.launcher))
     session.open(traffic=False)
     try:
@@ -109,8 +110,8 @@ async def test_of_what_was_never_reached_nothing_is_said(tmp_path: Path) -> None
 async def test_whoever_has_the_device_is_named(tmp_path: Path) -> None:
     async with attached("http://127.0.0.1:1", tmp_path) as watched:
         await watched.session.settled()
-        watched.session.troubles.clear()
-        watched.session.lent_to = "the sweep"
+        watched.session.failures.clear()
+        watched.session.device.lent_to = "the sweep"
         shown = await watched.when(lambda s: s.lent_to == "the sweep")
         assert shown.verdict.headline == "the sweep has the device; this server comes back after it"
 
@@ -230,6 +231,35 @@ async def test_a_server_that_is_still_loading_is_waited_for(tmp_path: Path) -> N
         server.script.failure = Failure.NONE
         await w.when(lambda s: s.server.state is ServerState.ATTACHED)
         assert set(server.asked()) <= READS
+
+
+async def test_an_undo_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as w:
+        await w.session.settled()
+        first = w.session.settings.staged
+        w.session.stage(lambda p: p.with_speculation(draft_length=2))
+        w.session.undo()
+        assert (w.session.settings.staged, w.session.settings.can_undo) == (first, False)
+        other = first.with_speculation(draft_length=2)
+        w.session.stage(lambda _p: other)
+        w.session.server.staging.started(other)
+        before = w.session.settings
+        assert before.can_undo
+        with pytest.raises(UsageError, match="did not start this server"):
+            w.session.undo()
+        assert w.session.settings == before
+        assert not w.session.server.starting
+
+
+async def test_advice_for_a_foreign_server_is_staged_and_not_started(tmp_path: Path) -> None:
+    async with ScriptedServer() as server, attached(server.url, tmp_path) as w:
+        await w.session.settled()
+        with pytest.raises(UsageError, match="did not start this server"):
+            w.session.apply(Change(draft_length=9))
+        await w.session.settled()
+        assert w.session.settings.staged.speculation.draft_length == 9
+        assert w.session.settings.changes == ("speculation.draft_length",)
+        assert w.reader.read().server.state is ServerState.ATTACHED
 
 
 async def test_settings_of_a_foreign_server_are_found_out(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ async def test_what_went_wrong_beside_a_baseline_is_a_notice() -> None:
             await session.settled()
             session.measure_baseline(force=False)
             await session.settled()
-            assert session.gauge.baseline is not None
-            assert session.note == ""
+            assert session.server.readings.baseline is not None
+            assert session.server.note == ""
             assert [notice.partition(": ")[0] for notice in notices] == ["verification could not be probed"]
         finally:
             await session.aclose()

@@ -44,12 +44,12 @@ class Kept:
                 while not condition():  # noqa: ASYNC110  traffic and writing move in between
                     await asyncio.sleep(0)
         except TimeoutError:
-            pytest.fail(f"never came; {self.notices} {self.session.troubles.failures}")
+            pytest.fail(f"never came; {self.notices} {self.session.failures.current}")
 
     async def traffic(self, requests: int) -> None:
         """Traffic until the segment has so many requests."""
         self.session.toggle_traffic()
-        await self.until(lambda: self.session.gauge.segment.requests >= requests)
+        await self.until(lambda: self.session.server.readings.segment.requests >= requests)
 
 
 def profile_of(url: str, draft_length: int = 4) -> TuningProfile:
@@ -81,7 +81,7 @@ async def test_each_segment_is_a_run_with_its_own_settings_and_numbers() -> None
             await kept.traffic(5)
             kept.session.apply_now(lambda p: p.with_sampling(temperature=0.7))
             await kept.session.settled()
-            await kept.until(lambda: kept.session.gauge.segment.requests >= 2)
+            await kept.until(lambda: kept.session.server.readings.segment.requests >= 2)
         warm, cold = kept.runs
     assert [run.conditions.profile.sampling.temperature for run in (cold, warm)] == [0.0, 0.7]
     assert cold.summary.requests >= 5
@@ -107,7 +107,7 @@ async def test_a_session_without_an_answer_keeps_nothing() -> None:
     async with ScriptedServer(Script(failure=Failure.CUT, after=5)) as server:
         async with attached(profile_of(server.url)) as kept:
             kept.session.toggle_traffic()
-            await kept.until(lambda: bool(kept.session.troubles.failures))
+            await kept.until(lambda: bool(kept.session.failures.current))
         assert not kept.file.exists()
 
 
@@ -117,7 +117,11 @@ async def test_a_lost_server_is_said_in_its_run() -> None:
             await kept.traffic(3)
             server.script.failure = Failure.CUT
             session = kept.session
-            await kept.until(lambda: session.server is not None and session.server.state is ServerState.GONE)
+            await kept.until(
+                lambda: (
+                    session.server.current is not None and session.server.current.state is ServerState.GONE
+                )
+            )
         (run,) = kept.runs
     assert run.failure is not None
     assert server.url in run.failure
@@ -133,9 +137,9 @@ async def test_a_draft_length_that_shows_late_leaves_one_run_with_it() -> None:
             await kept.traffic(2)
             await kept.until(lambda: bool(kept.runs))
             server.script.k = 5
-            running = kept.session.staging
+            running = kept.session.server.staging
             await kept.until(lambda: running.staged.speculation.draft_length == 5)
-            await kept.until(lambda: kept.session.gauge.segment.requests >= 2)
+            await kept.until(lambda: kept.session.server.readings.segment.requests >= 2)
         (run,) = kept.runs
     assert run.conditions.profile.speculation.draft_length == 5
     assert len(run.summary.survival) == 5
@@ -164,8 +168,8 @@ async def test_a_store_that_cannot_be_used_is_one_notice(
             await kept.until(lambda: bool(kept.notices))
             kept.session.apply_now(lambda p: p.with_sampling(temperature=0.7))
             await kept.session.settled()
-            await kept.until(lambda: kept.session.gauge.segment.requests >= 3)
-            assert kept.session.troubles.failures == ()
+            await kept.until(lambda: kept.session.server.readings.segment.requests >= 3)
+            assert kept.session.failures.current == ()
     (notice,) = kept.notices
     for_now = " for now" if trouble == "locked" else ""
     assert notice.startswith(f"results are not kept{for_now}: {file}")

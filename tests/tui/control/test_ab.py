@@ -15,7 +15,7 @@ from spectui.core.views.ab import AbState, AbView, ArmName
 from spectui.core.views.snapshot import ServerState, TrafficState
 from spectui.errors import ProfileError, UsageError
 from spectui.lab.servers.launcher import Launcher
-from spectui.lab.session.lending import LendingSession
+from spectui.lab.session.session import Session
 from spectui.lab.views.ab_watch import AbWatch
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
@@ -38,7 +38,7 @@ class Host:
 
     def __init__(self, profile: TuningProfile) -> None:
         self.folders = Folders.default()
-        self.session: LendingSession | None = LendingSession(profile, folders=self.folders, environ={})
+        self.session: Session | None = Session(profile, folders=self.folders, environ={})
         self.loaded: list[str] = []
         self.keys: list[str | None] = []
         self.view = AbView()
@@ -59,7 +59,7 @@ class Host:
         self.view = message.view
 
     @property
-    def running(self) -> LendingSession:
+    def running(self) -> Session:
         assert self.session is not None
         return self.session
 
@@ -111,7 +111,7 @@ async def test_a_run_borrows_the_traffic_and_stays_on_screen(
     host: Host, servers: tuple[ScriptedServer, ScriptedServer]
 ) -> None:
     host.running.toggle_traffic()
-    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    await host.until(lambda _view: host.running.server.traffic_state is TrafficState.ON)
     host.ab.open()
     await host.ab.choose("other")
     await host.ab.start()
@@ -123,7 +123,7 @@ async def test_a_run_borrows_the_traffic_and_stays_on_screen(
     assert all(run.ended_at is not None and run.summary.requests >= 8 for run in arms)
     assert host.view.faster == "a"
     assert host.view.pairs >= 8
-    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    await host.until(lambda _view: host.running.server.traffic_state is TrafficState.ON)
     found = host.view
     host.ab.open()
     assert host.view == found
@@ -139,7 +139,7 @@ async def test_it_is_refused_while_another_session_computes_on_the_device(host: 
     with pytest.raises(UsageError, match="session 2 computes on the CPU too"):
         await host.ab.start()
     assert host.view.state is AbState.READY
-    assert host.running.lent_to == ""
+    assert host.running.device.lent_to == ""
 
 
 async def test_a_run_can_be_stopped_and_started_again(host: Host) -> None:
@@ -213,20 +213,20 @@ async def test_an_arm_that_cannot_start_stops_nothing(
     missing = TuningProfile(server=ServerSettings(binary=str(server_binary), model="/nowhere/model.gguf"))
     save(missing, "missing", host.folders)
     host.running.toggle_traffic()
-    await host.until(lambda _view: host.running.traffic_state is TrafficState.ON)
+    await host.until(lambda _view: host.running.server.traffic_state is TrafficState.ON)
     host.ab.open()
     await host.ab.choose("missing")
     await host.ab.start()
     assert host.view.state is AbState.FAILED
     assert "/nowhere/model.gguf" in host.view.problem
-    assert host.running.note == ""
+    assert host.running.server.note == ""
     with pytest.raises(ProfileError):
         await host.ab.choose("nowhere")
 
 
 async def test_two_equal_arms_are_refused(host: Host, servers: tuple[ScriptedServer, ScriptedServer]) -> None:
-    assert host.running.staging.running is not None
-    save(host.running.staging.running, "same", host.folders)
+    assert host.running.server.staging.running is not None
+    save(host.running.server.staging.running, "same", host.folders)
     host.ab.open()
     await host.ab.choose("same")
     with pytest.raises(UsageError, match="the same"):
@@ -248,7 +248,7 @@ async def test_arms_of_our_own_server_are_staged(tmp_path: Path) -> None:
     own = TuningProfile(server=ServerSettings(model="/models/target.gguf"))
     host = Host(own)
     session = host.running
-    session.staging.started(own)
+    session.server.staging.started(own)
     session.stage(lambda p: p.with_speculation(mode="ngram-simple"))
     host.ab.open()
     assert host.view.b is not None
@@ -261,14 +261,16 @@ async def test_arms_of_our_own_server_are_staged(tmp_path: Path) -> None:
     assert host.view.b is not None
     assert host.view.b.name == "mod"
     assert await host.ab.apply("b") == "B is staged: r restarts with it"
-    assert session.staging.staged == replace(own, speculation=other.speculation, sampling=other.sampling)
+    assert session.server.staging.staged == replace(
+        own, speculation=other.speculation, sampling=other.sampling
+    )
     await session.aclose()
 
 
 async def test_what_is_staged_after_a_pick_is_b_again(host: Host) -> None:
     own = TuningProfile(server=ServerSettings(model="/models/target.gguf"))
     mine = Host(own)
-    mine.running.staging.started(own)
+    mine.running.server.staging.started(own)
     await mine.ab.choose("other")
     mine.running.stage(lambda p: p.with_speculation(mode="ngram-simple"))
     mine.ab.open()
@@ -318,7 +320,7 @@ async def test_a_session_that_was_closed_during_the_check_stays_closed(
     may_check.set()
     await starting
     assert host.view.state is AbState.STOPPED
-    assert closed.server is None
+    assert closed.server.current is None
     assert servers[1].asked() == []
 
 
@@ -335,7 +337,7 @@ async def test_a_device_that_was_lent_during_the_check_is_not_taken(
         begun.set()
         await asyncio.Event().wait()
 
-    loan = host.running.lend(work, to="the sweep")
+    loan = host.running.device.lend(work, to="the sweep")
     may_check.set()
     await starting
     assert host.view.state is AbState.FAILED
@@ -348,8 +350,8 @@ async def test_a_device_that_was_lent_during_the_check_is_not_taken(
 async def test_a_start_waits_until_what_would_come_back_runs(host: Host) -> None:
     host.ab.open()
     await host.ab.choose("other")
-    assert host.running.server is not None
-    host.running.server.state = ServerState.LOADING
+    assert host.running.server.current is not None
+    host.running.server.current.state = ServerState.LOADING
     with pytest.raises(UsageError, match="starting"):
         await host.ab.start()
     assert host.view.state is AbState.READY

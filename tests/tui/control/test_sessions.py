@@ -18,7 +18,7 @@ from spectui.errors import ProfileError, UsageError
 from spectui.store.paths import Folders
 from spectui.store.profiles import remember_last, save
 from spectui.tui.control.opening import Opening
-from spectui.tui.control.sessions import StripController
+from spectui.tui.control.sessions import SessionsController
 from spectui.tui.messages import DraftsReady, Notice, SnapshotReady, SweepReady
 from tests.scripted_server import Script, ScriptedServer
 
@@ -35,7 +35,7 @@ def opening_of(url: str) -> Opening:
 class Watched:
     """A strip and what it said."""
 
-    def __init__(self, strip: StripController) -> None:
+    def __init__(self, strip: SessionsController) -> None:
         self.strip = strip
         self.said: list[Message] = []
         self._news = asyncio.Event()
@@ -83,7 +83,7 @@ async def strip_on(count: int) -> AsyncIterator[tuple[Watched, list[ScriptedServ
         servers = [
             await stack.enter_async_context(ScriptedServer(Script(rate=400), seed=n)) for n in range(count)
         ]
-        watched = Watched(StripController(*(opening_of(server.url) for server in servers)))
+        watched = Watched(SessionsController(*(opening_of(server.url) for server in servers)))
         try:
             yield watched, servers
         finally:
@@ -103,13 +103,13 @@ async def test_commands_reach_the_one_in_front_and_the_others_go_on() -> None:
             (number, number == 1, server.url.removeprefix("http://"))
             for number, server in enumerate(servers, 1)
         ]
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: watched.marks[0].sending, "traffic of the first")
         watched.strip.switch(2)
         assert watched.front == servers[1].url
         assert [m.front for m in watched.marks] == [False, True, False]
         assert watched.snapshot.traffic is TrafficState.OFF
-        watched.strip.set_temperature(0.7)
+        watched.strip.front.set_temperature(0.7)
         assert watched.snapshot.settings.staged.sampling.temperature == 0.7
         before = servers[0].counters.tokens
         await servers[0].until(lambda s: s.counters.tokens > before + 16)
@@ -125,9 +125,9 @@ async def test_commands_reach_the_one_in_front_and_the_others_go_on() -> None:
 async def test_the_mark_in_the_background_is_that_of_the_screen() -> None:
     async with strip_on(2) as (watched, _):
         await watched.up()
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: watched.snapshot.bet.requests >= 12, "some requests")
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: not watched.marks[0].sending, "quiet")
         shown = watched.snapshot
         watched.strip.switch(2)
@@ -152,13 +152,13 @@ async def test_a_number_without_a_session_does_nothing() -> None:
 async def test_a_server_that_dies_takes_no_other_session_down() -> None:
     async with strip_on(2) as (watched, servers):
         await watched.up()
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: watched.marks[0].sending, "traffic")
         watched.strip.switch(2)
         servers[0].die()
         await watched.until(lambda: watched.marks[0].state is ServerState.GONE, "the mark of a lost server")
         assert watched.marks[1].state is ServerState.ATTACHED
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: watched.snapshot.bet.requests > 0, "requests of the second")
 
 
@@ -166,14 +166,14 @@ async def test_a_session_that_cannot_be_read_takes_no_other_down() -> None:
     async with strip_on(2) as (watched, servers):
         await watched.up()
         broken = watched.strip._places[1].control
-        assert broken._reader is not None
-        broken._reader.read = broken._reader.glance = _failing  # type: ignore[method-assign]
+        assert broken.host.reader is not None
+        broken.host.reader.read = broken.host.reader.glance = _failing  # type: ignore[method-assign]
         await watched.until(lambda: any("ZeroDivisionError" in text for text in watched.notices), "a notice")
         assert watched.notices[-1].startswith("session 2: ")
         watched.strip.switch(2)
         assert watched.marks[1].front
         watched.strip.switch(1)
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await watched.until(lambda: watched.snapshot.bet.requests > 0, "requests of the first")
         assert watched.front == servers[0].url
 
@@ -196,7 +196,7 @@ async def test_closing_brings_the_neighbour_forward_and_renumbers() -> None:
 async def test_a_close_that_is_not_waited_for_is_finished_all_the_same() -> None:
     async with strip_on(2) as (watched, servers):
         await watched.up()
-        watched.strip.toggle_traffic()
+        watched.strip.front.toggle_traffic()
         await servers[0].until(lambda s: s.streams > 0)
         closing = asyncio.ensure_future(watched.strip.close_session())
         await asyncio.sleep(0)
@@ -222,29 +222,29 @@ async def test_a_load_that_is_not_waited_for_is_finished_all_the_same() -> None:
             await real()
 
         session.aclose = slowly  # type: ignore[method-assign]
-        loading = asyncio.ensure_future(watched.strip.load_profile("other"))
+        loading = asyncio.ensure_future(watched.strip.front.load_profile("other"))
         await ending.wait()
-        watched.strip.restart()
+        watched.strip.front.restart()
         loading.cancel()
         await asyncio.wait({loading})
         may_end.set()
         await watched.until(lambda: watched.front == servers[1].url, "the profile that was loaded")
         await watched.up()
         assert watched.front == servers[1].url
-        assert session.server is None
+        assert session.server.current is None
 
 
 async def test_what_a_session_says_while_it_is_closed_is_said() -> None:
     async with strip_on(2) as (watched, servers):
         await watched.up()
         first = watched.strip.front
-        real = first.shutdown
+        real = first.host.shutdown
 
         async def telling() -> None:
-            first._notice("results are not kept: the disk is full", warning=True)
+            first.host.notice("results are not kept: the disk is full")
             await real()
 
-        first.shutdown = telling  # type: ignore[method-assign]
+        first.host.shutdown = telling  # type: ignore[method-assign]
         await watched.strip.close_session()
         label = servers[0].url.removeprefix("http://")
         assert watched.notices == [f"session {label}, closed: results are not kept: the disk is full"]
@@ -255,20 +255,20 @@ async def test_a_session_that_cannot_end_keeps_no_other_from_ending() -> None:
         await watched.up()
         for number in (2, 1):
             watched.strip.switch(number)
-            watched.strip.toggle_traffic()
+            watched.strip.front.toggle_traffic()
         await servers[1].until(lambda s: s.streams > 0)
         first = watched.strip._places[0].control
-        real = first.shutdown
+        real = first.host.shutdown
 
         async def failing() -> None:
             await real()
             raise RuntimeError("stuck")
 
-        first.shutdown = failing  # type: ignore[method-assign]
+        first.host.shutdown = failing  # type: ignore[method-assign]
         with pytest.raises(RuntimeError, match="stuck"):
             await watched.strip.shutdown()
         await servers[1].until(lambda s: s.streams == 0)
-        first.shutdown = real  # type: ignore[method-assign]
+        first.host.shutdown = real  # type: ignore[method-assign]
 
 
 async def test_further_sessions_come_to_the_front_up_to_nine() -> None:
@@ -297,7 +297,7 @@ async def test_what_cannot_be_loaded_opens_nothing() -> None:
 
 async def test_a_session_with_nothing_in_it_is_used_first() -> None:
     async with ScriptedServer(Script()) as server:
-        watched = Watched(StripController(Opening()))
+        watched = Watched(SessionsController(Opening()))
         try:
             await watched.strip.attach_session(server.url)
             await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
@@ -319,20 +319,20 @@ async def test_who_borrows_the_device_of_a_server_keeps_it() -> None:
         control = watched.strip.front
         await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
         assert control._session is not None
-        control.devices = ("GPU 0",)
-        assert control.borrowed == ()
+        control.host.devices = ("GPU 0",)
+        assert control.host.borrowed == ()
         begun, done = asyncio.Event(), asyncio.Event()
 
         async def work() -> None:
             begun.set()
             await done.wait()
 
-        task = control._session.lend(work, to="the sweep")
+        task = control._session.device.lend(work, to="the sweep")
         await begun.wait()
-        assert control.borrowed == ("GPU 0",)
+        assert control.host.borrowed == ("GPU 0",)
         done.set()
         await task
-        assert control.borrowed == ()
+        assert control.host.borrowed == ()
 
 
 KEYED = {"SPECTUI_API_KEY": "secret"}
@@ -340,7 +340,7 @@ KEYED = {"SPECTUI_API_KEY": "secret"}
 
 async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> None:
     async with ScriptedServer(Script()) as server:
-        watched = Watched(StripController(Opening(environ=KEYED)))
+        watched = Watched(SessionsController(Opening(environ=KEYED)))
         try:
             for _ in range(2):
                 await watched.strip.attach_session(server.url)
@@ -352,8 +352,8 @@ async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> No
                 )
                 session = watched.strip.front._session
                 assert session is not None
-                assert session._api_key == "secret"
-                assert watched.strip.front.ab._key_of(session.staging.staged) == "secret"
+                assert session.server._api_key == "secret"
+                assert watched.strip.front.ab._key_of(session.server.staging.staged) == "secret"
             assert len(watched.marks) == 2
         finally:
             await watched.strip.shutdown()
@@ -361,7 +361,7 @@ async def test_a_key_of_the_environment_goes_to_addresses_that_are_typed() -> No
 
 def test_a_key_that_was_asked_for_an_address_goes_to_no_other() -> None:
     asked = replace(opening_of("http://a:1"), api_key="asked", environ=KEYED)
-    strip = StripController(asked)
+    strip = SessionsController(asked)
     strip._begin = lambda place: None  # type: ignore[method-assign]
     asyncio.run(strip.attach_session("http://b:1"))
     at_a, at_b = (place.opening.profile for place in strip._places)
@@ -378,7 +378,7 @@ async def test_a_key_of_the_environment_goes_to_profiles_that_are_opened(way: st
         assert profile is not None
         save(profile, "remote", Folders.default())
         remember_last("remote", Folders.default())
-        strip = StripController(Opening(environ=KEYED, last=way == "last"))
+        strip = SessionsController(Opening(environ=KEYED, last=way == "last"))
         watched = Watched(strip)
         try:
             if way == "load":
@@ -389,7 +389,7 @@ async def test_a_key_of_the_environment_goes_to_profiles_that_are_opened(way: st
                 await watched.until(lambda: len(watched.marks) == 2, "two sessions")
             await watched.until(lambda: watched.snapshot.server.state is ServerState.ATTACHED, "attached")
             sessions = [place.control._session for place in strip._places]
-            assert [session and session._api_key for session in sessions] == ["secret"] * len(sessions)
+            assert [session and session.server._api_key for session in sessions] == ["secret"] * len(sessions)
         finally:
             await strip.shutdown()
 
@@ -401,37 +401,37 @@ SENDING = Snapshot(
 
 
 def test_a_session_is_told_who_disturbs_it_and_what_is_swept_elsewhere() -> None:
-    strip = StripController(Opening(), Opening())
+    strip = SessionsController(Opening(), Opening())
     one, other = strip._places
-    one.control.devices = other.control.devices = (CPU,)
+    one.host.devices = other.host.devices = (CPU,)
     strip._take(one, SnapshotReady(replace(SENDING, traffic=TrafficState.OFF)))
-    one.control.neighbours.require_quiet()
+    one.host.neighbours.require_quiet()
     strip._take(other, SnapshotReady(SENDING))
     with pytest.raises(UsageError, match=r"session 2 computes on the CPU too.*2 and space"):
-        one.control.neighbours.require_quiet()
-    other.control.neighbours.require_quiet()
+        one.host.neighbours.require_quiet()
+    other.host.neighbours.require_quiet()
     swept = SweepView(number=3, stage=SweepStage.RUNNING)
     other.control.sweep._show(swept)
     strip._take(other, SweepReady(swept))
     with pytest.raises(UsageError, match="sweep 3 runs in another session"):
-        one.control.neighbours.require_free(3)
-    other.control.neighbours.require_free(3)
+        one.host.neighbours.require_free(3)
+    other.host.neighbours.require_free(3)
     strip._take(other, SnapshotReady(replace(SENDING, traffic=TrafficState.OFF)))
-    one.control.neighbours.require_quiet()
-    assert one.control.neighbours.disturbed == ""
+    one.host.neighbours.require_quiet()
+    assert one.host.neighbours.disturbed == ""
     strip._take(other, SnapshotReady(replace(SENDING, traffic=TrafficState.BASELINE)))
-    assert one.control.neighbours.disturbed.startswith("session 2 measures on the CPU")
-    assert other.control.neighbours.disturbed == ""
+    assert one.host.neighbours.disturbed.startswith("session 2 measures on the CPU")
+    assert other.host.neighbours.disturbed == ""
 
 
 async def test_whoever_is_left_alone_is_not_disturbed() -> None:
-    strip = StripController(Opening(), Opening())
+    strip = SessionsController(Opening(), Opening())
     one, other = strip._places
-    one.control.devices = (CPU,)
+    one.host.devices = (CPU,)
     strip._take(other, SnapshotReady(SENDING))
     strip.switch(2)
     await strip.close_session()
-    one.control.neighbours.require_quiet()
+    one.host.neighbours.require_quiet()
 
 
 def test_a_key_goes_to_its_own_address_only() -> None:
@@ -445,7 +445,7 @@ def test_a_key_goes_to_its_own_address_only() -> None:
 
 def test_ten_are_too_many() -> None:
     with pytest.raises(UsageError, match="10 sessions: there are keys for 9"):
-        StripController(*[Opening()] * 10)
+        SessionsController(*[Opening()] * 10)
 
 
 def _failing() -> Snapshot:

@@ -18,13 +18,14 @@ from spectui.core.views.snapshot import ServerState
 from spectui.core.views.sweep import SweepChoice, SweepStage, SweepView
 from spectui.errors import LaunchError, StoreError, UsageError
 from spectui.lab.experiments.sweep_record import Measured
-from spectui.lab.session.lending import LendingSession
+from spectui.lab.session.session import Session
+from spectui.lab.session.session_server import SessionServer
 from spectui.lab.views import sweep_watch
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.results import ResultStore
 from spectui.tui.control.ab import AbControl
-from spectui.tui.control.sweep import SessionSweep
+from spectui.tui.control.sweep import SweepControl
 from spectui.tui.messages import Notice, SweepReady
 from tests.scripted_server import Script, ScriptedServer
 from tests.sweep_play import PlayedSweeps, half_as_fast_again
@@ -37,11 +38,11 @@ class Host:
 
     def __init__(self, profile: TuningProfile) -> None:
         self.folders = Folders.default()
-        self.session: LendingSession | None = LendingSession(profile, folders=self.folders, environ={})
+        self.session: Session | None = Session(profile, folders=self.folders, environ={})
         self.view = SweepView()
         self.views: list[SweepView] = []
         self.notices: list[str] = []
-        self.sweep = SessionSweep(lambda: self.session, where=lambda: self.folders)
+        self.sweep = SweepControl(lambda: self.session, where=lambda: self.folders)
         self.sweep.sink = self._take
 
     def _take(self, message: Message) -> None:
@@ -53,7 +54,7 @@ class Host:
         self.views.append(message.view)
 
     @property
-    def running(self) -> LendingSession:
+    def running(self) -> Session:
         assert self.session is not None
         return self.session
 
@@ -93,14 +94,14 @@ def own(server_binary: Path) -> TuningProfile:
 async def host(own: TuningProfile, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
     """A session of our own that runs `own`, without a server: launches are only noted."""
     host = Host(own)
-    host.running.staging.started(own)
+    host.running.server.staging.started(own)
     launched: list[TuningProfile] = []
 
-    async def launch(_session: LendingSession, profile: TuningProfile, *, back: bool = False) -> None:
+    async def launch(_server: SessionServer, profile: TuningProfile, *, back: bool = False) -> None:
         launched.append(profile)
-        host.running.staging.started(profile, back=back)
+        host.running.server.staging.started(profile, back=back)
 
-    monkeypatch.setattr(LendingSession, "_launch", launch)
+    monkeypatch.setattr(SessionServer, "launch", launch)
     host.launched = launched  # type: ignore[attr-defined]
     yield host
     if host.session is not None:
@@ -118,7 +119,7 @@ async def test_it_plans_what_runs_and_starts_nothing(host: Host, played: PlayedS
     await host.sweep.choose(ONE)
     assert host.view.plan.cells == 2
     assert ResultStore.default(host.folders).sweeps() == ()
-    assert host.running.server is None
+    assert host.running.server.current is None
 
 
 async def test_a_choice_that_cannot_be_swept_says_why_and_can_be_changed(
@@ -141,7 +142,7 @@ async def test_it_borrows_the_device_and_gives_it_back(host: Host, may_end: asyn
     await host.sweep.choose(ONE)
     await host.sweep.start()
     await host.until(lambda v: v.done == 1)
-    assert host.running.note == "the sweep has the device; this server comes back after it"
+    assert host.running.server.note == "the sweep has the device; this server comes back after it"
     assert host.view.stage is SweepStage.RUNNING
     with pytest.raises(UsageError, match="s stops it"):
         await host.sweep.choose(ONE)
@@ -157,7 +158,7 @@ async def test_it_borrows_the_device_and_gives_it_back(host: Host, may_end: asyn
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
     assert len(host.launched) == 1  # type: ignore[attr-defined]
-    assert host.running.note == ""
+    assert host.running.server.note == ""
     assert host.view.maps[0].top == pytest.approx(1.5)
     await host.sweep.open()
     assert host.view.stage is SweepStage.DONE
@@ -236,7 +237,7 @@ async def test_a_device_that_was_lent_during_the_check_is_not_taken(host: Host, 
     starting = asyncio.create_task(host.sweep.start())
     await host.until(lambda v: v.stage is SweepStage.STARTING)
     held = asyncio.Event()
-    loan = host.running.lend(_waiting(held))
+    loan = host.running.device.lend(_waiting(held), to="the A/B run")
     played.may_check.set()
     await starting
     assert host.view.stage is SweepStage.FAILED
@@ -300,7 +301,7 @@ async def test_it_is_refused_while_another_session_computes_on_the_device(
     with pytest.raises(UsageError, match="session 2 computes on the CPU too"):
         await host.sweep.start()
     assert host.view.stage is SweepStage.READY
-    assert host.running.lent_to == ""
+    assert host.running.device.lent_to == ""
     host.running.neighbours.tell("")
     await host.sweep.start()
     await host.until(lambda v: v.done == 1)
@@ -336,7 +337,7 @@ async def test_one_borrower_does_not_take_the_device_from_another(host: Host, ma
     ab = AbControl(
         lambda: host.session, load=_never, where=lambda: host.folders, key_of=lambda _profile: None
     )
-    save(host.running.staging.staged.with_speculation(draft_length=9), "other", host.folders)
+    save(host.running.server.staging.staged.with_speculation(draft_length=9), "other", host.folders)
     await ab.choose("other")
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.RUNNING)
@@ -347,7 +348,7 @@ async def test_one_borrower_does_not_take_the_device_from_another(host: Host, ma
     await host.running.settled()
 
     held = asyncio.Event()
-    ended = host.running.lend(_waiting(held))
+    ended = host.running.device.lend(_waiting(held), to="the A/B run")
     await held.wait()
     with pytest.raises(UsageError, match="the A/B run has the device"):
         await host.sweep.start()
@@ -399,7 +400,7 @@ async def test_what_cannot_start_stops_nothing(host: Host, played: PlayedSweeps)
     await host.sweep.start()
     assert host.view.stage is SweepStage.FAILED
     assert "/m/t.gguf does not exist" in host.view.problem
-    assert host.running.staging.running is not None
+    assert host.running.server.staging.running is not None
     assert host.launched == []  # type: ignore[attr-defined]
 
 
@@ -412,10 +413,10 @@ async def test_a_start_waits_until_what_would_come_back_runs(host: Host, played:
         async def stop(self) -> None:
             return None
 
-    host.running.server = Loading()  # type: ignore[assignment]
+    host.running.server.current = Loading()  # type: ignore[assignment]
     with pytest.raises(UsageError, match="starting"):
         await host.sweep.start()
-    host.running.server = None
+    host.running.server.current = None
 
 
 async def test_the_recommendation_is_staged_and_restarted(host: Host, may_end: asyncio.Event) -> None:
@@ -430,7 +431,7 @@ async def test_the_recommendation_is_staged_and_restarted(host: Host, may_end: a
     host.running.apply_now(lambda p: p.with_traffic(workload="prose"))
     assert await host.sweep.apply(0) == "restarting with draft-simple d.gguf k 4"
     await host.running.settled()
-    running = host.running.staging.running
+    running = host.running.server.staging.running
     assert running is not None
     assert (running.speculation.draft_length, running.traffic.workload) == (4, "code")
     assert host.launched[-1].speculation.draft_length == 4  # type: ignore[attr-defined]
@@ -465,8 +466,10 @@ async def test_another_server_gets_another_plan(host: Host, may_end: asyncio.Eve
     await host.sweep.start()
     await host.until(lambda v: v.stage is SweepStage.DONE)
     await host.running.settled()
-    assert host.running.staging.running is not None
-    host.running.staging.started(host.running.staging.running.with_server(model="/m/other.gguf"))
+    assert host.running.server.staging.running is not None
+    host.running.server.staging.started(
+        host.running.server.staging.running.with_server(model="/m/other.gguf")
+    )
     await host.sweep.open()
     assert host.view.stage is SweepStage.READY
     assert host.view.model == "/m/other.gguf"

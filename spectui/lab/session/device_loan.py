@@ -1,45 +1,43 @@
-"""A session that steps aside: its server ends while something else needs the device, and comes back after it.
+"""The device of a session on loan: its server ends while somebody else needs the device, and comes back after it.
 
-Apart from the session's own commands, because what borrows the device is none of the session's business.
+A newer command of the session, such as a restart, takes the device back: the borrower is cancelled.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from spectui.core.views.snapshot import ServerState
 from spectui.errors import UsageError
-from spectui.lab.session.operations import Work
-from spectui.lab.session.session import Session
+from spectui.lab.session.neighbours import Neighbours
+from spectui.lab.session.operations import Operations, Work
+from spectui.lab.session.session_server import SessionServer
 
 
-class LendingSession(Session):
-    """Lends its device. A newer command, such as a restart, takes it back: the borrower is cancelled."""
+class DeviceLoan:
+    """At most one borrower at a time."""
 
-    lent_to: str = ""
-    """Who has the device, or is about to get it; empty while it is the session's own."""
-    _loan: asyncio.Task[None] | None = None
+    def __init__(self, server: SessionServer, operations: Operations, neighbours: Neighbours) -> None:
+        self._server = server
+        self._operations = operations
+        self._neighbours = neighbours
+        self._loan: asyncio.Task[None] | None = None
+        self.lent_to = ""
+        """Who has the device, or is about to get it; empty while it is the session's own."""
 
     @property
     def aside(self) -> str:
-        """Why its own server or traffic is down, in a sentence; empty while nobody has the device."""
+        """Why the session's own server or traffic is down, in a sentence; empty while nobody has the device."""
         return f"{self.lent_to} has the device; this server comes back after it" if self.lent_to else ""
-
-    @property
-    def unsettled(self) -> bool:
-        """Whether a command is at work or a server loads: what would have to come back does not run yet."""
-        starting = {ServerState.STARTING, ServerState.LOADING}
-        return self._operations.hurried or (self.server is not None and self.server.state in starting)
 
     def require_lendable(self, then: str) -> None:
         """Raise UsageError while nobody may borrow the device. then: what to do when somebody may, as a verb."""
         if self.lent_to:
             raise UsageError(f"{self.lent_to} has the device: stop it first, then {then}")
-        if self.unsettled:
+        if self._operations.hurried or self._server.starting:
             raise UsageError(f"the server is starting, or its baseline is measured: {then} when that is done")
-        self.neighbours.require_quiet()
+        self._neighbours.require_quiet()
 
-    def lend(self, work: Work, *, to: str = "the A/B run") -> asyncio.Task[None]:
+    def lend(self, work: Work, *, to: str) -> asyncio.Task[None]:
         """End our own server, or only the traffic on another's; run `work`; go on with what ran.
 
         to: who has the device meanwhile. Returns what ends when all of that has. Raises UsageError once closed.
@@ -51,20 +49,20 @@ class LendingSession(Session):
         return loan
 
     async def _lend(self, work: Work) -> None:
-        loan, running = self._loan, self.staging.running
+        server, loan, running = self._server, self._loan, self._server.staging.running
         own = running is not None and not running.attached
         try:
-            await (self._stop_server() if own else self._stop_traffic())
-            self.note = self.aside
+            await (server.stop() if own else server.stop_traffic())
+            server.note = self.aside
             await work()
         finally:
-            self.note = ""
+            server.note = ""
             if loan is not None:
                 self._return(loan)
         if own and running is not None:
-            await self._launch(running)
+            await server.launch(running)
         else:
-            await self._resume()
+            await server.resume()
 
     def _return(self, loan: asyncio.Task[None]) -> None:
         """The device is the session's own again, unless somebody else has borrowed it since."""
