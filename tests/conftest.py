@@ -14,8 +14,8 @@ import pytest
 
 from spectui.cli.output import json_text
 from spectui.lab.demo import DemoPair, build_pair, source_file
-from spectui.lab.reports.contract import CONTRACT
 from spectui.llama.models.gguf_writer import SourceModel
+from tests.contract import printed
 from tests.harness import DEMO_TEST_BLOCKS
 from tests.sweep_play import PlayedSweeps, played_sweeps
 
@@ -48,15 +48,11 @@ def validated_json(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every JSON object that a command prints in this process must be one of the headless contract."""
 
     def checked(data: dict[str, Any]) -> str:
-        printed = json_text(data)
-        context = click.get_current_context(silent=True)
-        path = [] if context is None else context.command_path.split()[1:]
-        name = " ".join(path)
-        if name == "sweep" and "minutes" in data:
-            name = "sweep --plan"
-        model = CONTRACT["history" if name == "history export" else name]
-        model.model_validate_json(printed.encode("utf-8", "replace"), strict=True)
-        return printed
+        text = json_text(data)
+        context = click.get_current_context()
+        plan = ["--plan"] if context.params.get("only_plan") else []
+        printed(text.encode("utf-8", "replace"), *context.command_path.split()[1:], *plan)
+        return text
 
     monkeypatch.setattr("spectui.cli.output.json_text", checked)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.records import Sweep
 from spectui.store.results import ResultStore
+from tests.contract import printed
 from tests.harness import pair_profile
 
 SMALL = ("--mode", "draft-simple", "--k", "1,2,4", "--workload", "code", "--runs", "2", "--tokens", "10")
@@ -52,7 +52,7 @@ def swept(*arguments: object, timeout: float = 280) -> tuple[dict[str, Any], str
     status, out, err = spectui("sweep", *arguments, "--json", timeout=timeout)
     if status != 0:
         raise AssertionError(err)
-    return json.loads(out), err
+    return printed(out, "sweep", *arguments), err
 
 
 def kept() -> tuple[Sweep, ...]:

@@ -50,7 +50,7 @@ COMMANDS: Final = {
         "dashboard",
         "Start the server of PROFILE (a name or a .toml file) and open the dashboard; several in one session each.",
     ),
-    "schema": ("schema", "Print the JSON Schema of a command's --json, such as: schema history show."),
+    "schema": ("schema", "Print the JSON Schema of a command's JSON, such as: schema sweep --plan."),
     "sweep": (
         "sweep",
         "Find the best setting of each workload: predict what can be predicted, measure where it may hide.",

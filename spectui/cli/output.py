@@ -21,8 +21,12 @@ def print_result(data: dict[str, Any], *, as_json: bool, table: Callable[[dict[s
 
 
 def json_text(data: dict[str, Any]) -> str:
-    """A result as one line of JSON. Raises ValueError for a number that JSON does not have."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    """A result as one line of JSON. A number that JSON does not have, such as infinity, is unknown: null."""
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(data), parse_constant=lambda _name: None)
+        return json.dumps(finite, ensure_ascii=False)
 
 
 def write(text: str, *, newline: bool = True) -> None:

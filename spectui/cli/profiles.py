@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from spectui.cli.output import JSON_OPTION, print_result, write
+from spectui.lab.reports.contract import ProfileJson
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.text import columns
 from spectui.store.paths import Folders
 from spectui.store.profiles import list_profiles, load
@@ -22,13 +24,7 @@ def profiles() -> None:
 def list_(*, as_json: bool) -> None:
     """List saved and shipped profiles."""
     entries = [
-        {
-            "name": e.name,
-            "description": e.description,
-            "shipped": e.builtin,
-            "path": str(e.path),
-            "problem": e.problem,
-        }
+        contract_values(ProfileJson, e, shipped=e.builtin, path=str(e.path))
         for e in list_profiles(Folders.default())
     ]
     print_result({"profiles": entries}, as_json=as_json, table=_profile_table)
@@ -49,7 +45,6 @@ def path(name: str | None) -> None:
 
 
 def _profile_table(data: dict[str, Any]) -> str:
-
     rows = [
         (p["name"], "shipped" if p["shipped"] else "own", p["problem"] or p["description"])
         for p in data["profiles"]

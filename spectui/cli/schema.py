@@ -1,4 +1,4 @@
-"""`spectui schema`: the JSON Schema of what commands print with `--json`."""
+"""`spectui schema`: the JSON Schema of what a command prints as JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from spectui.errors import UsageError
 from spectui.lab.reports.contract import CONTRACT
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("command", nargs=-1)
 def schema(command: tuple[str, ...]) -> None:
-    """Print the JSON Schema of a command's --json, such as: schema history show. Without COMMAND, what there is."""
+    """Print the JSON Schema of a command's JSON, such as: schema sweep --plan. Without COMMAND, list them."""
     name = " ".join(command).removeprefix("spectui ")
     if not name:
         width = max(map(len, CONTRACT))
-        lines = (f"{each:<{width}}  {', '.join(model.model_fields)}" for each, model in CONTRACT.items())
-        write("\n".join(lines))
+        write("\n".join(f"{each:<{width}}  {model.__doc__}" for each, model in CONTRACT.items()))
         return
-    # --plan stands behind "--", or is an option of this command.
-    model = CONTRACT.get(name) or CONTRACT.get(name.replace(" plan", " --plan"))
+    # Commands that print JSON in one of several formats are found without naming it.
+    model = CONTRACT.get(name) or CONTRACT.get(f"{name} --format json")
     if model is None:
         raise UsageError(f"schema: no command {name!r} prints JSON; there is {', '.join(CONTRACT)}")
     write(json.dumps(model.model_json_schema(), indent=2))

@@ -23,6 +23,7 @@ from spectui.cli.options import Duration
 from spectui.cli.output import write
 from spectui.store.paths import Folders, shipped_examples
 from spectui.store.profiles import load
+from tests.contract import printed
 from tests.scripted_server import Failure, Script, ScriptedServer
 
 NOWHERE = "http://127.0.0.1:1"
@@ -453,7 +454,7 @@ async def test_measuring_somebody_elses_server_gives_one_object() -> None:
         arguments = ("measure", server.url, "--runs", "3", "--tokens", "60", "--baseline", "40", "--json")
         ended = await asyncio.to_thread(spectui, *arguments)
     assert ended.returncode == 0, ended.stderr
-    data = json.loads(ended.stdout)
+    data = printed(ended.stdout, "measure")
     assert (data["build"], data["argv"]) == ("b10434", None)
     code = data["workloads"]["code"]
     assert (code["requests"], code["tokens"]) == (3, 3 * 59)
@@ -472,7 +473,7 @@ async def test_a_server_that_dies_is_status_1_with_what_was_measured() -> None:
             spectui, "measure", server.url, "--runs", "3", "--tokens", "60", "--json"
         )
     assert ended.returncode == 1
-    data = json.loads(ended.stdout)
+    data = printed(ended.stdout, "measure")
     assert data["findings"][0]["code"] == "server-unreachable"
     assert ended.stderr.splitlines()[-1].startswith("spectui: ")
     assert "Traceback" not in ended.stderr
@@ -486,7 +487,7 @@ async def test_two_servers_are_compared_in_one_object() -> None:
         arguments = ("ab", one.url, other.url, "--runs", "8", "--tokens", "20", "--json")
         ended = await asyncio.to_thread(spectui, *arguments)
     assert ended.returncode == 0, ended.stderr
-    data = json.loads(ended.stdout)
+    data = printed(ended.stdout, "ab")
     assert (data["verdict"], data["pairs"], data["identical_outputs"]) == ("b", 8, True)
     assert data["ratio"] == pytest.approx(1.25)
     assert ended.stderr.splitlines()[-1] == "code: 8 of at most 8 prompts"
@@ -499,7 +500,7 @@ async def test_a_comparison_that_a_server_ends_is_status_1() -> None:
     ):
         ended = await asyncio.to_thread(spectui, "ab", one.url, other.url, "--tokens", "60", "--json")
     assert ended.returncode == 1
-    data = json.loads(ended.stdout)
+    data = printed(ended.stdout, "ab")
     assert (data["ratio"], data["pairs"]) == (None, 0)
     assert data["b"]["findings"][0]["code"] == "server-unreachable"
     assert ended.stderr.splitlines()[-1].startswith("spectui: ")

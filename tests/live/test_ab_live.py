@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -24,6 +23,7 @@ from spectui.lab.servers.launcher import Launcher
 from spectui.lab.servers.machine import MachineMonitor
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.contract import printed
 from tests.harness import pair_profile
 
 # Minutes of traffic on real servers.
@@ -77,7 +77,7 @@ def test_drafts_that_cost_far_more_than_they_bring_lose(profile_files: tuple[Pat
     process = started(*profile_files, "--workload", "code", "--runs", 12, "--json")
     out, err = process.communicate(timeout=280)
     assert process.returncode == 0, err
-    data = json.loads(out)
+    data = printed(out, "ab")
     assert data["verdict"] == "a"
     assert data["pairs"] in range(8, 13)
     assert data["low"] < data["ratio"] < data["high"] < 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -21,6 +20,7 @@ from spectui.lab.servers.server import LaunchedServer
 from spectui.llama.http.client import CompletionRequest
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.contract import printed
 from tests.harness import launched, pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -42,7 +42,7 @@ async def doctor(target: object, **env: str) -> tuple[int, dict[str, Any]]:
     out, err = await process.communicate()
     assert process.returncode is not None
     assert err == b""
-    data = json.loads(out)
+    data = printed(out, "doctor")
     assert data["ok"] is (process.returncode == 0)
     return process.returncode, data
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from spectui.lab.demo import DemoPair
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
+from tests.contract import printed
 from tests.harness import pair_profile
 from tests.sweep_runs import kept, kept_keys, spectui, swept
 
@@ -28,7 +28,7 @@ def profile_file(quick_pair: DemoPair, server_binary: Path, tmp_path: Path) -> P
 def asked(*arguments: object) -> dict[str, Any]:
     status, out, err = spectui(*arguments, "--json")
     assert status == 0, err
-    data: dict[str, Any] = json.loads(out)
+    data: dict[str, Any] = printed(out, *arguments)
     return data
 
 
@@ -68,7 +68,7 @@ def test_the_cells_of_a_sweep_are_measured_kept_and_shown_alike_everywhere(profi
         assert run["speedup_predicted"] > 0
     status, out, err = spectui("export", data["sweep"], "--format", "json")
     assert status == 0, err
-    assert json.loads(out)["cells"] == data["cells"]
+    assert printed(out, "export")["cells"] == data["cells"]
 
 
 def test_a_b_runs_both_arms_in_turns(

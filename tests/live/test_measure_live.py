@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import signal
@@ -22,6 +21,7 @@ from spectui.store.baselines import FileIdentity
 from spectui.store.paths import Folders
 from spectui.store.profiles import save
 from spectui.store.results import ResultStore
+from tests.contract import printed
 from tests.harness import pair_profile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -45,7 +45,7 @@ def spectui(*arguments: object) -> subprocess.Popen[str]:
 def answered(*arguments: object) -> tuple[int, dict[str, Any], str]:
     process = spectui(*arguments, "--json")
     out, err = process.communicate(timeout=200)
-    return process.returncode, json.loads(out), err
+    return process.returncode, printed(out, *arguments), err
 
 
 def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
@@ -110,7 +110,7 @@ def test_a_server_killed_on_the_way_leaves_what_was_measured(profile_file: Path)
     assert server is not None
     server.kill()
     out, err = process.communicate(timeout=60)
-    data = json.loads(out)
+    data = printed(out, "measure")
     assert process.returncode == 1
     assert data["workloads"]["code"]["requests"] >= 2
     assert data["findings"][0]["code"] == "server-crashed"
@@ -205,7 +205,7 @@ def test_results_survive_a_terminal_that_is_gone(profile_file: Path) -> None:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=full, text=True, check=False, timeout=120
         )
-    assert json.loads(done.stdout)["workloads"]["code"]["requests"] == 1
+    assert printed(done.stdout, "measure")["workloads"]["code"]["requests"] == 1
     assert done.returncode == 0
 
 

@@ -12,7 +12,9 @@ from spectui.core.text import one_line
 from spectui.core.verdict.findings import Failure, Finding, launch_finding
 from spectui.errors import BinaryError, UsageError
 from spectui.lab.diagnose.user_files import require_regular
-from spectui.lab.reports.text import finding_lines, finding_to_json
+from spectui.lab.reports.contract_measure import CheckJson
+from spectui.lab.reports.contract_types import contract_values
+from spectui.lab.reports.text import finding_lines
 from spectui.lab.run_to_end import run_to_end
 from spectui.llama.binary.capabilities import ALIASES, Capabilities, normalise, parse_help
 from spectui.llama.binary.command_check import Checked, check_command
@@ -48,11 +50,7 @@ def check(
 
 def check_to_json(checked: Checked, *, ok: bool) -> dict[str, Any]:
     """The object of `check --json`; argv is null where the line cannot be corrected without asking."""
-    return {
-        "ok": ok,
-        "findings": [finding_to_json(f) for f in checked.findings],
-        "argv": list(checked.words) if checked.words is not None else None,
-    }
+    return contract_values(CheckJson, checked, ok=ok, argv=checked.words)
 
 
 def check_table(data: dict[str, Any]) -> str:

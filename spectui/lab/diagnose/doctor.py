@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,9 @@ from spectui.core.verdict.verdict import Facts, judge
 from spectui.errors import BinaryError, FlagError, LaunchError, ServerError, SpectuiError
 from spectui.lab.diagnose.command_check import missing_file, missing_files
 from spectui.lab.measuring.verdicts import verdict_of
-from spectui.lab.reports.text import finding_lines, finding_to_json
+from spectui.lab.reports.contract_measure import DoctorJson
+from spectui.lab.reports.contract_types import contract_values
+from spectui.lab.reports.text import finding_lines
 from spectui.lab.servers.discovery import LocalServer, local_server
 from spectui.lab.servers.launcher import HOST, Launcher, missing_models, names_devices, unknown_devices
 from spectui.lab.servers.machine import MachineMonitor
@@ -108,11 +110,7 @@ async def examine(profile: TuningProfile, around: Surroundings) -> Diagnosis:
 
 def diagnosis_to_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The object of `doctor --json`."""
-    return {
-        "ok": diagnosis.ok,
-        "findings": [finding_to_json(f) for f in diagnosis.findings],
-        "server": asdict(diagnosis.examined),
-    }
+    return contract_values(DoctorJson, diagnosis, server=diagnosis.examined)
 
 
 def diagnosis_table(data: dict[str, Any]) -> str:

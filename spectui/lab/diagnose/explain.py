@@ -21,7 +21,7 @@ from spectui.lab.diagnose.log_reading import LogReading, read_log
 from spectui.lab.diagnose.pass_files import read_passes
 from spectui.lab.reports.contract_measure import ExplainJson
 from spectui.lab.reports.contract_types import contract_values
-from spectui.lab.reports.text import columns, finding_lines, finding_to_json, number
+from spectui.lab.reports.text import columns, finding_lines, number
 from spectui.llama.builds import DEFAULT_LENGTH, PRESENT_DEFAULTS, TWO_PASSES, rereads_draft
 
 
@@ -121,7 +121,8 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     return contract_values(
         ExplainJson,
         facts.bet,
-        implied_c=facts.implied_c,
+        facts,
+        explanation.verdict,
         predictions=[
             {"k": p.draft_length, "speedup": p.speedup, "low": p.low, "high": p.high}
             for p in explanation.values.predictions
@@ -130,7 +131,6 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
             "k": best.draft_length if best and worthwhile else None,
             "speedup": None if best is None else best.speedup if worthwhile else 1.0,
         },
-        findings=[finding_to_json(f) for f in explanation.verdict.findings],
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from spectui.core.ab.comparison import Comparison, Shift, sentence
+from spectui.core.ab.comparison import sentence
 from spectui.core.text import counted, one_line
 from spectui.lab.experiments.ab import AbResult, Outputs
+from spectui.lab.reports.contract import AbJson, ComparedWorkload
+from spectui.lab.reports.contract_types import contract_values
 from spectui.lab.reports.run_json import measurement_to_json
 from spectui.lab.reports.text import UNKNOWN, columns, number
 
@@ -17,14 +19,15 @@ def ab_to_json(result: AbResult) -> dict[str, Any]:
     """The object of `spectui ab --json`; the top level is all workloads together, each counting alike."""
     whole = result.together
     known = [o.identical for o in result.outputs.values() if o.identical is not None]
-    return {
-        "a": measurement_to_json(result.a.measurement),
-        "b": measurement_to_json(result.b.measurement),
-        **_numbers(whole),
-        "identical_outputs": all(known) if known else None,
-        "workloads": {name: _workload(result, name) for name in result.ended},
-        "summary": sentence(whole, " and ".join(name for name in result.ended if result.pairs.get(name))),
-    }
+    return contract_values(
+        AbJson,
+        whole,
+        a=measurement_to_json(result.a.measurement),
+        b=measurement_to_json(result.b.measurement),
+        identical_outputs=all(known) if known else None,
+        workloads={name: _workload(result, name) for name in result.ended},
+        summary=sentence(whole, " and ".join(name for name in result.ended if result.pairs.get(name))),
+    )
 
 
 def ab_table(data: dict[str, Any]) -> str:
@@ -56,42 +59,18 @@ def ab_table(data: dict[str, Any]) -> str:
 
 def _workload(result: AbResult, name: str) -> dict[str, Any]:
     ended, outputs = result.ended[name], result.outputs.get(name, Outputs())
-    found = ended.result
-    drift = found.drift
-    return {
-        **_numbers(found),
-        "further_pairs": found.further_pairs,
-        "decides": found.decides,
-        "stopped": ended.reason.value,
-        "short_answers": result.short.get(name, 0),
-        "drift": {
-            "machine": drift.machine,
-            "result": drift.result,
-            "a": _change(drift.a),
-            "b": _change(drift.b),
-            "ratio": _change(drift.ratio),
-        },
-        "identical_outputs": outputs.identical,
-        "different_outputs": outputs.different if outputs.compared else None,
-        "first_difference": None
+    return contract_values(
+        ComparedWorkload,
+        ended.result,
+        stopped=ended.reason,
+        short_answers=result.short.get(name, 0),
+        identical_outputs=outputs.identical,
+        different_outputs=outputs.different if outputs.compared else None,
+        first_difference=None
         if outputs.first is None
         else {"prompt": one_line(outputs.first[0], 80), **asdict(outputs.first[1])},
-        "summary": sentence(found, name),
-    }
-
-
-def _numbers(found: Comparison) -> dict[str, Any]:
-    return {
-        "ratio": found.ratio,
-        "low": found.low,
-        "high": found.high,
-        "verdict": found.verdict.value,
-        "pairs": found.pairs,
-    }
-
-
-def _change(change: Shift | None) -> dict[str, float] | None:
-    return None if change is None else asdict(change)
+        summary=sentence(ended.result, name),
+    )
 
 
 def _remarks(name: str, found: dict[str, Any]) -> Sequence[str]:

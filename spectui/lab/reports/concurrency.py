@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from spectui.lab.experiments.concurrency import Levels
-from spectui.lab.reports.contract import LevelJson
-from spectui.lab.reports.contract_types import contract_values
+from spectui.lab.reports.contract import ConcurrencyJson, LevelJson
+from spectui.lab.reports.contract_types import contract_values, ends
 from spectui.lab.reports.text import columns, number
 
 _BAR: Final = 40
@@ -15,23 +15,21 @@ _BAR: Final = 40
 
 def levels_to_json(levels: Levels) -> dict[str, Any]:
     """The object of `concurrency --json`; unknown is null."""
-    turn = levels.inversion
-    return {
-        "build": levels.build,
-        "workload": levels.workload,
-        "rows": [
+    return contract_values(
+        ConcurrencyJson,
+        levels,
+        rows=[
             contract_values(
                 LevelJson,
                 row.bet,
                 concurrency=row.at_once,
-                low=row.bet.speedup_actual.low if row.bet.speedup_actual else None,
-                high=row.bet.speedup_actual.high if row.bet.speedup_actual else None,
+                **ends(row.bet.speedup_actual),
             )
             for row in levels.rows
         ],
-        "inverts_between": list(turn) if turn else None,
-        "message": levels.sentence,
-    }
+        inverts_between=levels.inversion,
+        message=levels.sentence,
+    )
 
 
 def levels_table(data: dict[str, Any]) -> str:

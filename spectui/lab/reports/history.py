@@ -21,8 +21,8 @@ from spectui.core.profile import OFF, TuningProfile, fields_of_mode, is_ngram
 from spectui.core.text import one_line
 from spectui.errors import StoreError
 from spectui.lab.experiments.sweep_record import Found, found_of
-from spectui.lab.reports.contract import RunJson
-from spectui.lab.reports.contract_types import contract_values
+from spectui.lab.reports.contract import HistoryComparisonJson, RunJson
+from spectui.lab.reports.contract_types import contract_values, ends
 from spectui.lab.reports.run_json import costs_to_json
 from spectui.lab.reports.text import UNKNOWN, columns, number
 from spectui.store.baselines import FileIdentity
@@ -114,48 +114,39 @@ def run_to_json(run: Run, *, stale: bool | None) -> dict[str, Any]:
     """One run in the headless contract's names; times are seconds since 1970, unknown is null."""
     conditions, summary = run.conditions, run.summary
     profile = conditions.profile
-    speculation, traffic = profile.speculation, profile.traffic
+    speculation = profile.speculation
     return contract_values(
         RunJson,
+        run,
         summary,
-        id=run.id,
-        source=run.source,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        failure=run.failure,
+        conditions,
+        profile.traffic,
+        speculation,
+        profile.sampling,
         stale=stale,
-        workload=traffic.workload,
-        mode=speculation.mode,
         k=draft_length_of(profile),
         p_min=None if speculation.mode == OFF or is_ngram(speculation.mode) else speculation.p_min,
-        temperature=profile.sampling.temperature,
-        concurrency=traffic.concurrency,
         model=profile.server.model,
         draft=conditions.draft_path,
-        build=conditions.build,
-        survival=list(summary.survival) or None,
+        survival=summary.survival or None,
         baseline_source=summary.baseline_source or None,
         round_cost=summary.round_cost,
         cost=costs_to_json(summary.costs),
-        argv=list(conditions.argv) or None,
-        binary=None if conditions.binary is None else asdict(conditions.binary),
-        machine=None if conditions.machine is None else asdict(conditions.machine),
+        argv=conditions.argv or None,
         profile=asdict(profile),
     )
 
 
 def comparison_to_json(comparison: RunComparison, builds: Mapping[str, str]) -> dict[str, Any]:
     """The object of `spectui history compare --json`."""
-    ratio = comparison.ratio
-    return {
-        "a": run_to_json(comparison.a, stale=is_stale(comparison.a, builds)),
-        "b": run_to_json(comparison.b, stale=is_stale(comparison.b, builds)),
-        "differences": {name: {"a": a, "b": b} for name, (a, b) in comparison.differences.items()},
-        "ratio": ratio.value if ratio else None,
-        "low": ratio.low if ratio else None,
-        "high": ratio.high if ratio else None,
-        "cautions": list(comparison.cautions),
-    }
+    return contract_values(
+        HistoryComparisonJson,
+        comparison,
+        **ends(comparison.ratio),
+        a=run_to_json(comparison.a, stale=is_stale(comparison.a, builds)),
+        b=run_to_json(comparison.b, stale=is_stale(comparison.b, builds)),
+        differences={name: {"a": a, "b": b} for name, (a, b) in comparison.differences.items()},
+    )
 
 
 def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from spectui.core.bet.estimates import BetReading, Cost, Costs, Source
@@ -10,9 +9,8 @@ from spectui.core.secrets import redacted
 from spectui.core.verdict.findings import Outcome
 from spectui.lab.experiments.measure import Measurement
 from spectui.lab.measuring.probe import ProbeResult
-from spectui.lab.reports.contract_measure import WorkloadJson
+from spectui.lab.reports.contract_measure import MeasureJson, ProbeJson, WorkloadJson
 from spectui.lab.reports.contract_types import contract_values
-from spectui.lab.reports.text import finding_to_json
 
 
 def bet_to_json(bet: BetReading, outcome: Outcome | None) -> dict[str, Any]:
@@ -22,7 +20,6 @@ def bet_to_json(bet: BetReading, outcome: Outcome | None) -> dict[str, Any]:
         bet,
         survival=[row.survival for row in bet.survival] or None,
         cost=costs_to_json(bet.costs),
-        loss=asdict(bet.loss) if bet.loss else None,
         outcome=outcome,
     )
 
@@ -49,15 +46,15 @@ def _interval(part: Cost) -> list[float] | None:
 
 def measurement_to_json(result: Measurement) -> dict[str, Any]:
     """The whole object of `spectui measure --json`."""
-    return {
-        "build": result.build,
-        "argv": list(redacted(result.argv)) or None,
-        "workloads": {name: bet_to_json(bet, result.outcomes.get(name)) for name, bet in result.bets.items()},
-        "findings": [finding_to_json(f) for f in result.findings],
-    }
+    return contract_values(
+        MeasureJson,
+        result,
+        argv=redacted(result.argv) or None,
+        workloads={name: bet_to_json(bet, result.outcomes.get(name)) for name, bet in result.bets.items()},
+    )
 
 
 def probe_to_json(result: ProbeResult) -> dict[str, Any]:
     """The object of `spectui probe --json`; a point that could not be measured is null."""
     v: dict[str, float | None] = {str(n): value for n, value in sorted(result.v.items())}
-    return {"t1_ms": result.t1_ms, "v": v | {str(n): None for n in result.dropped}}
+    return contract_values(ProbeJson, result, v=v | {str(n): None for n in result.dropped})

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from spectui.core.bet.estimates import Estimate
 from spectui.core.sweep.grid import PLAIN, Cell, Condition, Pace, Setting, name_of
 from spectui.core.sweep.prediction import Predictions
-from spectui.core.sweep.recommendation import (
-    Recommendation,
-    has_drifted,
-)
+from spectui.core.sweep.recommendation import Recommendation, has_drifted
 from spectui.core.text import counted, one_line
 from spectui.lab.experiments.sweep_record import Found, SweepOrder, going_on, recommendations
+from spectui.lab.reports.contract import (
+    CellJson,
+    PlannedCell,
+    RecommendationJson,
+    SweepBaselineJson,
+    SweepJson,
+    SweepPlanJson,
+)
+from spectui.lab.reports.contract_types import contract_values, ends
 from spectui.lab.reports.text import UNKNOWN, columns, number
 
 _UNMEASURED: Final = "."
@@ -22,17 +29,17 @@ def sweep_to_json(found: Found) -> dict[str, Any]:
     """The object of `spectui sweep --json`; unknown is null."""
     grid, known = found.order.grid, found.outcomes
     predictions = Predictions(grid, known)
-    return {
-        "sweep": found.number,
-        "finished": found.finished,
-        "cells": [_cell(found, cell, predictions) for cell in grid.cells],
-        "baselines": [_baseline(found, condition) for condition in grid.conditions],
-        "recommendation": {
+    return contract_values(
+        SweepJson,
+        found,
+        sweep=found.number,
+        cells=[_cell(found, cell, predictions) for cell in grid.cells],
+        baselines=[_baseline(found, condition) for condition in grid.conditions],
+        recommendation={
             name_of(condition, grid): None if best is None else recommendation_to_json(best)
             for condition, best in recommendations(found, known).items()
         },
-        "server_seconds": found.server_seconds,
-    }
+    )
 
 
 def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
@@ -42,13 +49,14 @@ def plan_to_json(order: SweepOrder, pace: Pace) -> dict[str, Any]:
     least, most = order.expected_seconds((), pace)
     # The baseline may come again at the end.
     most += pace.seconds(1, len(grid.conditions), order.requests)
-    return {
-        "cells": [_axes(cell) for cell in grid.cells],
-        "restarts": {"least": 1 + len(sure), "most": 2 + len(grid.settings)},
-        "minutes": {"least": least / 60, "most": most / 60},
-        "tokens_per_second": pace.speed,
-        "speed_source": "measured" if pace.measured else "assumed",
-    }
+    return contract_values(
+        SweepPlanJson,
+        cells=[contract_values(PlannedCell, cell.condition, cell.setting) for cell in grid.cells],
+        restarts={"least": 1 + len(sure), "most": 2 + len(grid.settings)},
+        minutes={"least": least / 60, "most": most / 60},
+        tokens_per_second=pace.speed,
+        speed_source="measured" if pace.measured else "assumed",
+    )
 
 
 def plan_table(data: dict[str, Any]) -> str:
@@ -114,69 +122,42 @@ def sentence(name: str, best: Mapping[str, Any] | None) -> str:
 _AXES: Final = ("workload", "temperature", "mode", "draft", "k", "p_min", "ngram_lookup", "ngram_length")
 
 
-def _axes(cell: Cell) -> dict[str, Any]:
-    condition = cell.condition
-    return {
-        "workload": condition.workload,
-        "temperature": condition.temperature,
-        **_setting(cell.setting),
-    }
-
-
-def _setting(setting: Setting) -> dict[str, Any]:
-    return {
-        "mode": setting.mode,
-        "draft": setting.draft,
-        "k": setting.k,
-        "p_min": setting.p_min,
-        "ngram_lookup": setting.ngram_lookup,
-        "ngram_length": setting.ngram_length,
-    }
-
-
 def _cell(found: Found, cell: Cell, predictions: Predictions) -> dict[str, Any]:
     run, failed = found.cells.get(cell), found.failed.get(cell)
     guess, actual = predictions.of(cell), found.speedup(cell)
     measured = actual is not None
     shown = actual if guess is None or measured else guess.speedup
-    return {
-        **_axes(cell),
-        "tokens_per_second": run.speed.aggregate.value if run is not None and run.speed else None,
-        "speedup_actual": actual.value if actual else None,
-        "speedup_predicted": found.speedup_predicted(cell) if guess is None else guess.speedup.value,
-        "low": shown.low if shown else None,
-        "high": shown.high if shown else None,
-        "measured": measured,
-        "requests": run.requests if measured and run is not None else 0,
-        "tokens_per_pass": run.tokens_per_pass if run else None,
-        "failure": None if failed is None or failed.failure is None else one_line(failed.failure, 200),
-    }
+    return contract_values(
+        CellJson,
+        cell.condition,
+        cell.setting,
+        tokens_per_second=run.speed.aggregate.value if run is not None and run.speed else None,
+        speedup_actual=actual.value if actual else None,
+        speedup_predicted=found.speedup_predicted(cell) if guess is None else guess.speedup.value,
+        **ends(shown),
+        measured=measured,
+        requests=run.requests if measured and run is not None else 0,
+        tokens_per_pass=run.tokens_per_pass if run else None,
+        failure=None if failed is None or failed.failure is None else one_line(failed.failure, 200),
+    )
 
 
 def _baseline(found: Found, condition: Condition) -> dict[str, Any]:
     baseline = found.baseline(condition)
     speed = baseline.speed.aggregate if baseline is not None and baseline.speed is not None else None
-    return {
-        "workload": condition.workload,
-        "temperature": condition.temperature,
-        "tokens_per_second": speed.value if speed else None,
-        "low": speed.low if speed else None,
-        "high": speed.high if speed else None,
-        "drift": baseline.drift if baseline else None,
-    }
+    return contract_values(
+        SweepBaselineJson,
+        condition,
+        tokens_per_second=speed.value if speed else None,
+        **ends(speed),
+        drift=baseline.drift if baseline else None,
+    )
 
 
 def recommendation_to_json(best: Recommendation) -> dict[str, Any]:
     """A recommendation as the contract has it."""
-    speedup = best.speedup
-    return {
-        **_setting(best.setting),
-        "speedup": 1.0 if speedup is None else speedup.value,
-        "low": speedup.low if speedup else None,
-        "high": speedup.high if speedup else None,
-        "measured": best.measured,
-        "doubts": list(best.doubts),
-    }
+    speedup = best.speedup or Estimate(value=1.0)
+    return contract_values(RecommendationJson, best.setting, best, speedup=speedup.value, **ends(speedup))
 
 
 def _map(cells: Sequence[Mapping[str, Any]], across: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from spectui.core.verdict.findings import Finding
-
 UNKNOWN: Final = "-"
 
 
@@ -83,16 +81,6 @@ def _alpha(workload: dict[str, Any]) -> str:
     return f"{workload['alpha']:.2f} +-{half:.2f}"
 
 
-def finding_to_json(finding: Finding) -> dict[str, Any]:
-    """One finding in the headless contract's names."""
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "advice": finding.advice,
-        "evidence": dict(finding.evidence),
-    }
-
-
 def finding_lines(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One line for each finding of `finding_to_json`."""
+    """One line for each finding of the headless contract."""
     return [f"{f['code']}: {f['message']}" + (f"; {f['advice']}" if f["advice"] else "") for f in findings]

@@ -80,7 +80,7 @@ def test_a_run_has_the_names_of_a_measurement() -> None:
     assert {n: data["cost"][n] for n in "cuv"} == {"c": 0.1, "u": None, "v": {"2": 1.07}}
     assert data["cost"]["sources"] == {"t1_ms": "measured", "c": "fitted", "v": "probed"}
     assert data["cost"]["intervals"]["t1_ms"] == [24.0, 26.0]
-    assert data["machine"]["gpus"] == ("H200",)
+    assert data["machine"]["gpus"] == ["H200"]
     assert data["profile"]["speculation"]["draft_length"] == 4
 
 
