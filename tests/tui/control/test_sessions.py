@@ -119,7 +119,9 @@ async def test_commands_reach_the_one_in_front_and_the_others_go_on() -> None:
         assert watched.snapshot.traffic is not TrafficState.OFF
         assert watched.snapshot.settings.staged.sampling.temperature == 0.0
         assert watched.snapshot.bet.passes > 0
-        assert watched.snapshot.curve.measured or watched.snapshot.history.points
+        await watched.until(
+            lambda: bool(watched.snapshot.curve.measured or watched.snapshot.history.points), "a point of it"
+        )
 
 
 async def test_the_mark_in_the_background_is_that_of_the_screen() -> None:
