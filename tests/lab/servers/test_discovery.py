@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
 import pytest
 
 from spectui.core.profile import ServerSettings, SpeculationSettings, TuningProfile
@@ -168,3 +172,68 @@ def test_only_this_machine_is_looked_at() -> None:
     assert discovery._local_command("http://192.0.2.1:8080") is None
     assert discovery._local_command("http://127.0.0.1:9") is None
     assert SpeculationSettings().mode == "off"
+
+
+class Shown:
+    """A process as psutil shows it. `denied`: what it keeps to itself, as processes of other users do on macOS."""
+
+    def __init__(self, *denied: str, name: str = "llama-server", port: int = 8080) -> None:
+        self._denied = denied
+        self._name = name
+        self._port = port
+
+    def _told(self, what: str, value: object) -> object:
+        if what in self._denied:
+            raise psutil.AccessDenied
+        return value
+
+    def name(self) -> object:
+        return self._told("name", self._name)
+
+    def net_connections(self, kind: str) -> object:
+        assert kind == "inet"
+        listening = SimpleNamespace(status=psutil.CONN_LISTEN, laddr=SimpleNamespace(port=self._port))
+        return self._told("net_connections", [listening])
+
+    def cmdline(self) -> object:
+        return self._told("cmdline", list(BASE))
+
+    def exe(self) -> object:
+        return self._told("exe", BASE[0])
+
+    def cwd(self) -> object:
+        return self._told("cwd", "/work")
+
+    def environ(self) -> object:
+        return self._told("environ", {"LLAMA_ARG_THREADS": "4", "HOME": "/home/x"})
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, *processes: Shown) -> None:
+    monkeypatch.setattr(psutil, "process_iter", lambda: iter(processes))
+
+
+def test_a_process_that_hides_itself_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown(monkeypatch, Shown("name"), Shown("net_connections"), Shown(port=9), Shown(name="sshd"), Shown())
+    assert discovery._local_command(URL) == BASE
+    found = discovery.local_server(URL)
+    assert found is not None
+    assert (found.words, found.binary, found.folder) == (tuple(BASE), Path(BASE[0]), Path("/work"))
+    assert found.environment == {"LLAMA_ARG_THREADS": "4"}
+
+
+@pytest.mark.parametrize("denied", ["net_connections", "cmdline", "exe", "cwd", "environ"])
+def test_what_the_system_does_not_show_is_no_local_server(
+    monkeypatch: pytest.MonkeyPatch, denied: str
+) -> None:
+    shown(monkeypatch, Shown(denied))
+    assert discovery.local_server(URL) is None
+
+
+@pytest.mark.parametrize("denied", ["net_connections", "cmdline"])
+def test_without_a_command_line_the_slots_are_all_that_is_known(
+    monkeypatch: pytest.MonkeyPatch, denied: str
+) -> None:
+    shown(monkeypatch, Shown(denied))
+    found = discover(PROFILE, ON, speculating=True)
+    assert found.profile == PROFILE.with_speculation(mode="draft-simple")
+    assert not found.length_known

@@ -229,9 +229,10 @@ async def test_losing_the_last_reference_kills() -> None:
 
 PARENT = """
 import asyncio, sys
-from spectui.llama.process.process import ServerProcess
+from spectui.llama.process import process
 async def main():
-    server = await ServerProcess.start([sys.executable, "-S", "-c", sys.argv[1]])
+    {first}
+    server = await process.ServerProcess.start([sys.executable, "-S", "-c", sys.argv[1]])
     while "ready" not in server.tail():
         await asyncio.sleep(0.005)
     print(server.pid, flush=True)
@@ -243,20 +244,29 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     ("then", "kill"),
     [
-        pytest.param("await asyncio.sleep(60)", signal.SIGKILL, id="kill -9", marks=pytest.mark.skipif(
-            sys.platform != "linux", reason="only Linux kills the children of a killed process")),
+        pytest.param("await asyncio.sleep(60)", signal.SIGKILL, id="kill -9"),
         pytest.param("await asyncio.sleep(60)", signal.SIGINT, id="ctrl-c"),
         pytest.param("sys.exit(1)", None, id="exit"),
         pytest.param("return", None, id="end of the event loop"),
         pytest.param("asyncio.get_running_loop().stop()", None, id="loop stopped"),
         pytest.param("raise KeyError", None, id="crash"),
     ],
-)  # fmt: skip
-async def test_no_orphan_however_the_parent_ends(then: str, kill: signal.Signals | None) -> None:
+)
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("pass", id="this system"),
+        # Nothing tells the child of its parent's death there: the watchman alone ends the server.
+        pytest.param(
+            "sys.platform = 'darwin'; process.ctypes.CDLL = None", id="without a parent-death signal"
+        ),
+    ],
+)
+async def test_no_orphan_however_the_parent_ends(first: str, then: str, kill: signal.Signals | None) -> None:
     parent = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        PARENT.format(then=then),
+        PARENT.format(first=first, then=then),
         STUBBORN,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -273,6 +283,19 @@ async def test_no_orphan_however_the_parent_ends(then: str, kill: signal.Signals
     finally:
         if parent.returncode is None:
             parent.kill()
+
+
+async def test_a_group_that_cannot_be_signalled_is_left(
+    launch: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await launch("import sys; sys.exit(3)")
+    assert await process.wait() == 3
+
+    def refuse(_pid: int, _number: int) -> None:
+        raise PermissionError  # as macOS answers for a group whose processes have ended
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    assert await process.stop() == 3
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator
 
+import psutil
 import pytest
 
 from spectui.errors import LaunchError, ServerError
 from spectui.llama.http.client import LlamaClient
 from spectui.llama.http.wire import Health
 from spectui.llama.process.process import ServerProcess
-from spectui.llama.process.ready import StartProgress, free_port, require_free_port, wait_ready
+from spectui.llama.process.ready import StartProgress, _listens, free_port, require_free_port, wait_ready
 
 SERVER = """
 import http.server, sys, time
@@ -95,6 +97,19 @@ async def test_where_the_system_does_not_tell_who_listens_a_living_process_count
     sleeper: ServerProcess,
 ) -> None:
     assert await wait_ready(Answers(Health.OK), sleeper, 10, owns_port=lambda _pid, _port: None) < 5
+
+
+def test_a_system_that_shows_no_connections_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        port = ours.getsockname()[1]
+        assert _listens(os.getpid(), port) is True
+        assert _listens(os.getpid(), free_port()) is False
+
+        def refuse(process: psutil.Process, kind: str) -> None:
+            raise psutil.AccessDenied(process.pid)
+
+        monkeypatch.setattr(psutil.Process, "net_connections", refuse)
+        assert _listens(os.getpid(), port) is None
 
 
 async def test_a_process_that_ends_fails_at_once() -> None:
