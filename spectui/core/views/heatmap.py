@@ -1,6 +1,6 @@
 """The heat map of a sweep's condition: speedup over plain by setting, measured, predicted or unknown.
 
-Apart from the sweep's steps, which decide by the same numbers what comes next; here they are only laid out.
+The numbers by which the planner decides what comes next, laid out for a screen.
 """
 
 from __future__ import annotations

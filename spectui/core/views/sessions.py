@@ -1,6 +1,6 @@
 """The strip of sessions: an instant of each -> its mark, and which of our own servers share or disturb a device.
 
-Apart from the snapshot, which only holds the result, and from the screen, so that the rules are tested by value.
+The snapshot holds the result; the rules for it are here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The other sessions of this program, as far as one that measures has to know of them.
 
-Apart from the sessions, none of which knows another: who sees all of them tells, and who measures asks.
+No session knows another: who sees all of them tells, and who measures asks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Neighbours:
         """Whose measurement traffic of the session would spoil now, in a sentence; empty for nobody's."""
 
     def tell(self, disturbing: str, sweeps: frozenset[int] = frozenset(), *, disturbed: str = "") -> None:
-        """What `core.strip` says of this session: who disturbs it now, and whom its traffic would disturb."""
+        """Who disturbs this session now, and whom its traffic would disturb, as `core.views.sessions` says it."""
         self._now, self.disturbed = disturbing, disturbed
         self._since = self._since or disturbing
         self.sweeps = sweeps

@@ -1,7 +1,6 @@
 """A/B runs for somebody who watches: each step of a run -> one immutable AbView.
 
-Apart from the experiment, which knows no screen. What is computed for the eye is computed in a thread, between two
-blocks, when no answer is being timed.
+What is computed for the eye is computed in a thread, between two blocks, when no answer is being timed.
 """
 
 from __future__ import annotations

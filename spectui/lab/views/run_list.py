@@ -1,6 +1,6 @@
 """The results store -> what the history screen shows: the newest runs as rows, and two of them side by side.
 
-Apart from `history`, which has everything of a run; here is what fits on a screen. Text in a run is untrusted.
+Of everything in a run, what fits on a screen. Text in a run is untrusted.
 """
 
 from __future__ import annotations

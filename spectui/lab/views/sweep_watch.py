@@ -1,7 +1,6 @@
 """Sweeps for somebody who watches: the plan, kept sweeps, and each step of a running one -> immutable SweepViews.
 
-Apart from the sweep, which knows no screen. What is computed for the eye is computed in a thread, between two
-cells, when no answer is being timed.
+What is computed for the eye is computed in a thread, between two cells, when no answer is being timed.
 """
 
 from __future__ import annotations
