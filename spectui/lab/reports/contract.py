@@ -47,12 +47,6 @@ class ConcurrencyJson(Model):
     message: str = about("the result in one sentence")
 
 
-class _Ratio(Model):
-    ratio: Number | None
-    low: Number | None
-    high: Number | None
-
-
 class ShiftJson(Model):
     """The second half of a run over its first."""
 
@@ -80,9 +74,12 @@ class DifferenceJson(Model):
     b: str = about("how the answer of b goes on")
 
 
-class ComparedWorkload(_Ratio):
+class ComparedWorkload(Model):
     """One workload of `ab`."""
 
+    ratio: Number | None
+    low: Number | None
+    high: Number | None
     verdict: str
     pairs: Count
     further_pairs: int | None = about("pairs beyond these that would show a difference of `decides`")
@@ -96,11 +93,14 @@ class ComparedWorkload(_Ratio):
     summary: str
 
 
-class AbJson(_Ratio):
+class AbJson(Model):
     """Two configurations beside each other; the top level is all workloads together, each counting alike."""
 
     a: MeasureJson = about("the first arm, as `measure` prints it")
     b: MeasureJson = about("the second arm")
+    ratio: Number | None
+    low: Number | None
+    high: Number | None
     verdict: str
     pairs: Count
     identical_outputs: bool | None
@@ -270,12 +270,15 @@ class HistoryJson(Model):
     runs: list[RunJson] = about("the runs")
 
 
-class HistoryComparisonJson(_Ratio):
+class HistoryComparisonJson(Model):
     """In what two runs differ."""
 
     a: RunJson = about("the first run")
     b: RunJson = about("the second run")
     differences: dict[str, Named] = about("settings that differ: the values a and b by section.field")
+    ratio: Number | None
+    low: Number | None
+    high: Number | None
     cautions: list[str] = about("what else changed between them: the build, or a file")
 
 

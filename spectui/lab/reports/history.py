@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from spectui.core.bet.estimates import Estimate
 from spectui.core.bet.segment import draft_length_of
-from spectui.core.profile import OFF, TuningProfile, fields_of_mode, is_ngram
+from spectui.core.profile import OFF, fields_of_mode, is_ngram
 from spectui.core.text import one_line
 from spectui.errors import StoreError
 from spectui.lab.experiments.sweep_record import Found, found_of
 from spectui.lab.reports.contract import HistoryComparisonJson, RunJson
+from spectui.lab.reports.contract_measure import CostJson
 from spectui.lab.reports.contract_types import contract_values, ends
 from spectui.lab.reports.run_json import costs_to_json
 from spectui.lab.reports.text import UNKNOWN, columns, number
@@ -152,11 +153,11 @@ def comparison_to_json(comparison: RunComparison, builds: Mapping[str, str]) -> 
 def runs_to_csv(runs: Iterable[Mapping[str, Any]]) -> str:
     """Runs, each as `run_to_json` has it, as CSV with a head; lists and objects as JSON, unknown is empty."""
     file = io.StringIO()
-    rows = [_spread(run) for run in runs]
-    blank = _spread(run_to_json(_BLANK, stale=None))
-    writer = csv.DictWriter(file, blank, lineterminator="\n")
+    names = [name for name in RunJson.model_fields if name != "cost"]
+    names += [f"cost_{name}" for name in CostJson.model_fields]
+    writer = csv.DictWriter(file, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(_spread(run) for run in runs)
     return file.getvalue().removesuffix("\n")
 
 
@@ -312,7 +313,3 @@ def remark_of(run: Mapping[str, Any]) -> str:
         *([f"failed: {one_line(run['failure'], 60)}"] if run["failure"] else []),
     ]
     return ", ".join(remarks)
-
-
-_BLANK: Final = Run(id=0, conditions=RunConditions(profile=TuningProfile()), started_at=0.0)
-"""Names the columns where there is no run."""
