@@ -27,6 +27,7 @@ from spectui.lab.experiments.ab_arm import Arm
 from spectui.lab.servers.launcher import Launcher
 from spectui.lab.workloads.workloads import PromptSequence, load_workload
 from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.benchmarks.budgets import Budget, missed
 from tests.harness import pair_profile
 
 RECORDED, DRAWN, LIVE, PLANNED, BLOCK = 200, 40, 8, 24, 2
@@ -115,9 +116,7 @@ async def main() -> int:
     profile = profile.with_traffic(workload=args.workload, max_tokens=args.tokens, warmup=1)
 
     parts = {"recorded": of_recorded, "live": of_live, "difference": of_difference}
-    missed = [await parts[name](profile, args.workload) for name in args.parts.split(",")]
-    print("MISSED" if any(missed) else "met")
-    return int(any(missed))
+    return int(any([await parts[name](profile, args.workload) for name in args.parts.split(",")]))
 
 
 async def of_recorded(profile: TuningProfile, workload: str) -> bool:
@@ -131,15 +130,16 @@ async def of_recorded(profile: TuningProfile, workload: str) -> bool:
     once = sum(compare(s, between=TWO_STARTS_ERROR).verdict is not Winner.NEITHER for s in samples)
     several = sum(ended(s).verdict is not Winner.NEITHER for s in samples)
     print(f"identical, drawn: {once} of {DRAWN} claims at one look ({bare} without the error between starts), "
-          f"{several} at several; target at most 4", flush=True)  # fmt: skip
-    return once > 4 or several > 4
+          f"{several} at several", flush=True)  # fmt: skip
+    name = f"A/B: claims between identical settings, of {DRAWN} drawn"
+    return missed(Budget(name=name, figure=max(once, several), limit=4))
 
 
 async def of_live(profile: TuningProfile, _workload: str) -> bool:
     """Live comparisons of identical settings."""
     claims = sum([(await live(profile, profile)).verdict is not Winner.NEITHER for _ in range(LIVE)])
-    print(f"identical, live: {claims} of {LIVE} claims; target at most 1", flush=True)
-    return claims > 1
+    name = f"A/B: claims between identical settings, of {LIVE} live"
+    return missed(Budget(name=name, figure=claims, limit=1))
 
 
 async def of_difference(profile: TuningProfile, _workload: str) -> bool:
@@ -149,8 +149,8 @@ async def of_difference(profile: TuningProfile, _workload: str) -> bool:
     slow, fast, ratio = nearest(profiles, dict(zip(LENGTHS[1:], against, strict=True)))
     print(f"k = {fast} is {ratio:.3f} of k = {slow} over {AT_LENGTH} prompts", flush=True)
     found = sum([(await live(profiles[slow], profiles[fast])).verdict is Winner.B for _ in range(DIFFERENT)])
-    print(f"that difference found: {found} of {DIFFERENT}; target at least 9", flush=True)
-    return found < 9
+    name = f"A/B: a difference of about 15 % found, of {DIFFERENT} live"
+    return missed(Budget(name=name, figure=found, limit=9, at_least=True))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 from spectui.core.ab.comparison import Pair, Winner, compare
 from spectui.core.ab.interim_looks import Looks
 from tests.ab_runs import Arms, run_of
+from tests.benchmarks.budgets import Budget, missed
 
 RUNS = 400
 FORTY = 40
@@ -52,36 +53,49 @@ def shares(arms: Arms, number: int, runs: int, seed: int) -> tuple[list[bool], l
 
 
 def main() -> int:
-    missed = False
+    at_24: list[float] = []
     totals: list[float] = []
+    found: list[float] = []
     for number, runs in ((8, RUNS), (24, RUNS), (200, FORTY)):
         for seed, arms in enumerate(IDENTICAL):
             if number < 4 * arms.block:
                 continue
             single, several, used = shares(arms, number, runs, seed)
             worst = max(
-                sum(found[i : i + FORTY]) for found in (single, several) for i in range(0, runs, FORTY)
+                sum(claims[i : i + FORTY]) for claims in (single, several) for i in range(0, runs, FORTY)
             )
             one, more = sum(single) / runs, sum(several) / runs
             totals += [one, more]
             if number == 24:
-                missed = missed or max(one, more) > 0.05 + 2 * (0.05 * 0.95 / runs) ** 0.5
+                at_24 += [one, more]
             print(
                 f"identical, {number} pairs: {one:.3f} at one look, {more:.3f} at several, "
                 f"{used:.1f} pairs used, at most {worst} of {FORTY}: {arms}"
             )
     mean = sum(totals) / len(totals)
-    print(f"identical arms told apart: {mean:.3f} on average, target at most 0.05")
-    missed = missed or mean > 0.05
     for seed, arms in enumerate(DIFFERENT):
         single, several, used = shares(arms, 24, RUNS, 100 + seed)
-        found = min(sum(single), sum(several)) / RUNS
+        found += [sum(single) / RUNS, sum(several) / RUNS]
         print(
             f"15 % found in {sum(single) / RUNS:.3f} at one look, {sum(several) / RUNS:.3f} at several, "
-            f"{used:.1f} pairs used, target at least 0.9: {arms}"
+            f"{used:.1f} pairs used: {arms}"
         )
-        missed = missed or found < 0.9
-    return missed
+    # A share of 5 % shows up as more than this in one of 40 settings.
+    chance = 0.05 + 2 * (0.05 * 0.95 / RUNS) ** 0.5
+    return int(
+        missed(
+            Budget(name="simulated A/B: identical arms told apart", figure=100 * mean, limit=5, unit="%"),
+            Budget(
+                name="simulated A/B: the same, the worst setting on 24 pairs",
+                figure=100 * max(at_24),
+                limit=100 * chance,
+                unit="%",
+            ),
+            Budget(
+                name="simulated A/B: 15 % found", figure=100 * min(found), limit=90, unit="%", at_least=True
+            ),
+        )
+    )
 
 
 if __name__ == "__main__":

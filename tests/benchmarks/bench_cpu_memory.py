@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from tests.benchmarks.bench_terminal import Terminal, load, scripted_server, spectui, terminal
+from tests.benchmarks.budgets import Budget, missed
 
 BUSY_PERCENT = 6.0
 IDLE_PERCENT = 2.0
@@ -128,11 +129,9 @@ def _mib(opened: Terminal) -> float:
 
 
 def _print(what: str, value: float, target: float, unit: str) -> bool:
-    missed = value > target
-    print(
-        f"{what}: {value:.1f} {unit}; target {target:.0f} {unit}: {'MISSED' if missed else 'met'}; {load()}"
-    )
-    return missed
+    over = missed(Budget(name=what, figure=value, limit=target, unit=unit))
+    print(f"  {load()}")
+    return over
 
 
 if __name__ == "__main__":

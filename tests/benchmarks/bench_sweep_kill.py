@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from tests.benchmarks.bench_setup import small_pair, wheel_binary
+from tests.benchmarks.budgets import Budget, missed
 from tests.sweep_runs import SMALL, killed_and_resumed, saved_pair
 
 
@@ -30,10 +31,8 @@ def main() -> int:
         wrong = killed_and_resumed(rounds, Random(seed), [profile, *SMALL])
     for line in wrong:
         print(line)
-    print(
-        f"{rounds} kills: {len(wrong)} finished cells lost or twice; target 0: {'MISSED' if wrong else 'met'}"
-    )
-    return int(bool(wrong))
+    name = f"finished cells lost or twice after {rounds} kills"
+    return int(missed(Budget(name=name, figure=len(wrong), limit=0)))
 
 
 if __name__ == "__main__":
