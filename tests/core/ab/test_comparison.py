@@ -61,7 +61,7 @@ def test_too_few_pairs_or_blocks_have_no_interval(number: int, block: int) -> No
 
 def test_equal_pairs_have_no_spread() -> None:
     found = compare(pairs_of([1.25] * 8))
-    assert (found.low, found.high) == (pytest.approx(1.25), pytest.approx(1.25))
+    assert (found.low, found.high) == pytest.approx((1.25, 1.25))
     assert found.verdict is Winner.B
     assert found.further_pairs == 0
     assert compare(pairs_of([1.0] * 8)).verdict is Winner.NEITHER

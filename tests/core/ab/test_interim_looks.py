@@ -83,7 +83,8 @@ def test_a_look_without_an_interval_spends_nothing() -> None:
     for number in range(8, len(pairs) + 1, 8):
         end = looks.after(pairs[:number])
     assert end is not None
-    assert (end.reason, end.error) == (Reason.PAIRS, pytest.approx(0.05))
+    assert end.reason is Reason.PAIRS
+    assert end.error == pytest.approx(0.05)
 
 
 def test_looking_often_does_not_claim_more() -> None:

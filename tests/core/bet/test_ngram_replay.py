@@ -111,7 +111,7 @@ def test_a_run_counts_by_its_certainty_beside_what_is_usual() -> None:
     assert made.steps == pytest.approx(7.2)
     assert made.speedup(0.1).value == pytest.approx(18 / 8.4)
     usual = row_surplus([], 0.02)
-    assert (usual.value, usual.error) == (0.075, pytest.approx(0.15 / math.sqrt(12)))
+    assert (usual.value, usual.error) == pytest.approx((0.075, 0.15 / math.sqrt(12)))
     # 0.1 per row, known to as much as the usual is: half way.
     same = usual.error * 12 / 8.4
     half = row_surplus([(made, 18 / 8.4)], same)
@@ -153,7 +153,8 @@ def test_the_best_lookup_spans_what_its_rows_may_cost() -> None:
     assert cheap.speedup.value == pytest.approx(100 / 60)
     dear = best_lookup([SHORT, LONG], (0.0, 0.2), {})
     assert dear is not None
-    assert (dear.length, dear.speedup.value) == (8, pytest.approx(100 / (66 + 12)))
+    assert dear.length == 8
+    assert dear.speedup.value == pytest.approx(100 / (66 + 12))
     spread = math.exp(1.96 * (0.1 + math.hypot(0.015, 0.015, 0.015)))
     assert dear.speedup.low == pytest.approx(100 / (66 + 24) / spread)
     assert dear.speedup.high == pytest.approx(100 / 66 * spread)
@@ -165,5 +166,6 @@ def test_what_ran_is_not_predicted_and_moves_the_others() -> None:
     # On later answers the short one yielded four fifths of what it was predicted.
     found = best_lookup([SHORT, LONG], (0.1, 0.1), {(2, 8): 0.8 * 100 / 78, (9, 9): 5.0})
     assert found is not None
-    assert (found.length, found.speedup.value) == (48, pytest.approx(0.8 * 100 / 100))
+    assert found.length == 48
+    assert found.speedup.value == pytest.approx(0.8 * 100 / 100)
     assert best_lookup([SHORT], (0.1, 0.1), {(2, 8): 1.2}) is None

@@ -303,7 +303,7 @@ def test_what_is_left_counts_only_what_is_unknown() -> None:
     whole, short = REQUESTS + WARMUP, short_run(REQUESTS) + WARMUP
     assert least == pytest.approx(2 * 100 + 2 * whole)
     assert most == pytest.approx(19 * 100 + 19 * whole)
-    blind = pytest.approx(6 * 100 + 2 * whole + 4 * short), most
+    blind = pytest.approx((6 * 100 + 2 * whole + 4 * short, most))
     assert expected_seconds(grid, (), pace, REQUESTS, replays=False) == blind
     maps = a_grid(ks=(1, 4), modes=("draft-simple", "ngram-map-k"))
     assert expected_seconds(maps, (), pace, REQUESTS) == blind

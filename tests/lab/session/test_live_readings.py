@@ -457,13 +457,13 @@ def test_drafts_cut_in_the_middle_of_an_answer_have_no_fixed_length() -> None:
     readings, told = learning()
     readings.request_ended(result_of(4))
     read(readings)
-    assert readings.segment.fixed_length
+    fixed = [readings.segment.fixed_length]
     assert curve(readings).predicted
     cut = [TargetPass(4, 4, 5, 50.0), TargetPass(2, 1, 2, 50.0), TargetPass(4, 0, 1, 50.0)] * 20
     readings.request_ended(ended(*cut))
     bet = read(readings)
     assert told == [4]
-    assert not readings.segment.fixed_length
+    assert [*fixed, readings.segment.fixed_length] == [True, False]
     assert (bet.fixed_length, bet.requests, bet.passes) == (False, 1, 60)
     assert curve(readings).predicted == ()
     readings.request_ended(result_of(4))

@@ -82,14 +82,14 @@ async def test_an_urgent_one_cancels_what_runs_and_what_waits(made: Recorder) ->
 async def test_an_urgent_one_is_at_work_until_it_has_ended(made: Recorder) -> None:
     made.operations.patient(made.work("a"))
     await made.until("a begins")
-    assert not made.operations.hurried
+    hurried = [made.operations.hurried]
     made.clean_up.set()
     made.operations.urgent(made.work("b"))
-    assert made.operations.hurried
+    hurried.append(made.operations.hurried)
     await made.until("b begins")
     made.gates["b"].set()
     await made.operations.settled()
-    assert not made.operations.hurried
+    assert [*hurried, made.operations.hurried] == [False, True, False]
 
 
 async def test_the_next_one_begins_only_after_the_clean_up(made: Recorder) -> None:
@@ -192,6 +192,7 @@ async def test_nothing_at_work_is_settled_and_closed_at_once(made: Recorder) -> 
     async with asyncio.timeout(1):
         await made.operations.settled()
         await made.operations.aclose()
+    assert (made.log, made.errors) == ([], [])
 
 
 async def test_settled_waits_for_what_is_begun_meanwhile(made: Recorder) -> None:

@@ -151,7 +151,8 @@ async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, played: PlayedS
     sweep = desk.watched(await desk.planned(replace(CHOICE, ks=(4,))))
     sweep.show(stage=SweepStage.STARTING)
     sweep.pause()
-    assert sweep.view.stage is SweepStage.STARTING
+    began = sweep.view
+    assert began.stage is SweepStage.STARTING
     task = asyncio.create_task(sweep.run())
     async with asyncio.timeout(20):
         while sweep.view.stage is not SweepStage.PAUSED:  # noqa: ASYNC110  nothing signals it
@@ -162,7 +163,8 @@ async def test_a_pause_holds_it_before_the_next_cell(desk: Desk, played: PlayedS
     sweep.go_on()
     await task
     assert len(played.cells) > 1
-    assert sweep.view.stage is SweepStage.DONE
+    ended = sweep.view
+    assert ended.stage is SweepStage.DONE
 
 
 async def test_stopped_it_keeps_its_cells_and_the_next_plan_shows_them(

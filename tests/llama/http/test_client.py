@@ -516,6 +516,7 @@ async def test_aclose_closes_open_streams_first() -> None:
             await client.aclose()
             async with asyncio.timeout(5):
                 await server.gone.wait()
+        assert client.open_streams == 0
 
 
 async def test_sixty_four_streams_and_control_at_once() -> None:

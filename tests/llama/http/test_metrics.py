@@ -43,16 +43,15 @@ def test_zero_counters_of_a_server_that_does_not_speculate() -> None:
 
 def test_old_server_has_no_speculation_counters() -> None:
     counters = of("b6xxx-draft-max")
-    assert (counters.drafted, counters.accepted, counters.drafts, counters.prompt_tokens_cached) == (
-        None,
-    ) * 4
+    speculation = [counters.drafted, counters.accepted, counters.drafts, counters.prompt_tokens_cached]
+    assert speculation == [None] * 4
     assert (counters.tokens_predicted, counters.predicted_seconds, counters.decode_calls) == (105, 2.766, 32)
 
 
 def test_vllm() -> None:
     counters = of("vllm-0.32-ngram")
     assert (counters.drafted, counters.accepted, counters.drafts) == (49, 42, 18)
-    assert counters.accepted_per_position == (16, 12, 8, 6)
+    assert list(counters.accepted_per_position) == [16, 12, 8, 6]
     assert (counters.tokens_predicted, counters.prompt_tokens) == (72, 48)
     assert counters.predicted_seconds == pytest.approx(0.5624, abs=1e-4)
     assert counters.decode_calls is None

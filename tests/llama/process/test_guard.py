@@ -50,4 +50,8 @@ def test_after_the_dismissal_the_group_lives_on() -> None:
 
 def test_nobody_enrolled_is_nobody_ended() -> None:
     watchman = Watchman()
+    shell = watchman._shell
+    assert shell.stdin is not None
+    shell.stdin.close()  # as when spectui is gone: the watchman knows of no group, and ends
+    assert shell.wait(timeout=30) == 1
     watchman.dismiss()

@@ -95,9 +95,9 @@ async def test_a_foreign_server_has_no_b_until_a_profile_is_picked_and_gets_noth
 ) -> None:
     host.running.stage(lambda p: p.with_speculation(draft_length=9))
     host.ab.open()
-    assert host.view.a is not None
-    assert host.view.a.name == "running"
-    assert host.view.b is None
+    view = host.view
+    assert view.a is not None
+    assert (view.a.name, view.b) == ("running", None)
     with pytest.raises(UsageError, match="no arm B"):
         await host.ab.start()
     await host.ab.choose("other")
@@ -115,7 +115,8 @@ async def test_a_run_borrows_the_traffic_and_stays_on_screen(
     host.ab.open()
     await host.ab.choose("other")
     await host.ab.start()
-    assert host.view.state is AbState.STARTING
+    began = host.view
+    assert began.state is AbState.STARTING
     await host.until(lambda v: v.state is AbState.ENDED)
     assert host.keys == [servers[0].url, servers[1].url]
     arms = [run for run in ResultStore.default(host.folders).runs() if run.source == "ab"]

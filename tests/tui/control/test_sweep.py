@@ -143,7 +143,8 @@ async def test_it_borrows_the_device_and_gives_it_back(host: Host, may_end: asyn
     await host.sweep.start()
     await host.until(lambda v: v.done == 1)
     assert host.running.server.note == "the sweep has the device; this server comes back after it"
-    assert host.view.stage is SweepStage.RUNNING
+    began = host.view
+    assert began.stage is SweepStage.RUNNING
     with pytest.raises(UsageError, match="s stops it"):
         await host.sweep.choose(ONE)
     with pytest.raises(UsageError, match="s stops it"):
@@ -450,8 +451,8 @@ async def test_kept_sweeps_are_listed_and_picked(host: Host, may_end: asyncio.Ev
     (kept,) = await host.sweep.kept()
     assert (kept.number, kept.state, kept.known) == (1, "done", 1)
     await host.sweep.pick(None)
-    assert host.view.stage is SweepStage.READY
-    assert host.view.number is None
+    fresh = host.view
+    assert (fresh.number, fresh.stage) == (None, SweepStage.READY)
     await host.sweep.pick(1)
     assert (host.view.number, host.view.stage) == (1, SweepStage.DONE)
     assert host.view.choice == ONE
@@ -488,7 +489,8 @@ async def test_other_traffic_gets_another_plan(
     await host.running.settled()
     host.running.apply_now(lambda p: p.with_traffic(workload="prose"))
     await host.sweep.open()
-    assert host.view.stage is SweepStage.DONE
+    other = host.view
+    assert other.stage is SweepStage.DONE
     host.running.apply_now(lambda p: p.with_traffic(**traffic))
     await host.sweep.open()
     assert host.view.stage is SweepStage.READY
