@@ -420,7 +420,8 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
 
 
 def test_paths_that_the_system_refuses(tmp_path: Path) -> None:
-    assert "cannot be read: embedded null byte" in refusal("a\x00b.txt")
+    # The rest of this reason is Python's own, and differs between its versions.
+    assert re.search("cannot be read: .*embedded null", refusal("a\x00b.txt"))
     assert "cannot be read: File name too long" in refusal(tmp_path / ("x" * 300 + ".txt"))
     assert "cannot be read: Not a directory" in refusal(file_of(tmp_path, "f", "x") / "own.txt")
     assert "no such home directory" in refusal("~no-such-user-here/own.txt")
