@@ -286,7 +286,7 @@ def test_a_prediction_widens_with_the_distance_and_more_so_beyond() -> None:
     assert len(lows) == 3
     assert lows[0] < lows[1] < 1.1
     # Two doublings of 2 % each, and the starts of the run that predicts and of the baseline.
-    assert lows[0] == pytest.approx(1.1 / math.exp(1.96 * math.hypot(0.04, 0.015, 0.015)))
+    assert lows[0] == pytest.approx(1.0066, abs=0.0001)
     assert lows[2] < lows[1]
     assert predictions.of(Cell(CODE, row[2])) is None
     assert predictions.of(Cell(Condition("prose", 0.0), row[0])) is None
