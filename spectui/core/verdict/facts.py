@@ -6,10 +6,13 @@ Numbers in, numbers out: whoever measures fills in values, and the words stand i
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 from spectui.core.bet.estimates import BetReading, CurvePoint, LookupPrediction
+from spectui.core.bet.speedup import implied_c
 from spectui.core.profile import is_ngram
 
 WINNING_FROM: Final = 1.05
@@ -28,6 +31,34 @@ DEAR_TOKEN: Final = 0.5
 DEAR_PASS: Final = 4.0
 """Cost of a pass in plain steps that neither drafting nor verifying a few tokens explains."""
 FEW_TOKENS: Final = 3
+
+_PLACES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "requests": "requests",
+        "passes": "bet.passes",
+        "drafted": "bet.drafted",
+        "accepted": "bet.accepted",
+        "tokens_per_pass": "bet.tokens_per_pass.value",
+        "drafted_per_pass": "bet.drafted_per_pass",
+        "pass_cost": "bet.pass_cost",
+        "c": "bet.c",
+        "verification_steps": "bet.loss.verification",
+        "rest_steps": "bet.loss.unexplained",
+        "speedup": "bet.speedup_actual.value",
+        "speedup_low": "bet.speedup_actual.low",
+        "speedup_high": "bet.speedup_actual.high",
+        "best_length": "best.draft_length",
+        "best_speedup": "best.speedup",
+        "best_low": "best.low",
+        "best_high": "best.high",
+        "best_lookup": "lookup.lookup",
+        "best_lookup_length": "lookup.length",
+        "best_lookup_speedup": "lookup.speedup.value",
+        "best_lookup_low": "lookup.speedup.low",
+        "best_lookup_high": "lookup.speedup.high",
+    }
+)
+"""Where evidence stands in the facts, by its name in the headless contract; other names are the facts' own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +112,13 @@ class Facts:
     """Whether a baseline can be measured; else it is given."""
     baseline_known: bool = False
     """Whether there is a baseline, so that it is the measured speed that is missing."""
+
+    def evidence(self, name: str) -> Any:
+        """A number that a finding rests on, by its name in the headless contract; None where it is unknown."""
+        value: Any = self
+        for part in _PLACES.get(name, name).split("."):
+            value = None if value is None else getattr(value, part)
+        return value
 
     @property
     def requests(self) -> int | None:
@@ -179,7 +217,7 @@ class Facts:
     def implied_c(self) -> float | None:
         """(R - 1) / mean d: what a drafted token costs with all that comes along, in plain steps."""
         cost, drafted = self.bet.pass_cost, self.bet.drafted_per_pass
-        return None if cost is None or not drafted else max(0.0, cost - 1) / drafted
+        return None if cost is None or drafted is None else implied_c(cost, drafted)
 
     @property
     def cause(self) -> str | None:

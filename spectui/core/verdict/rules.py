@@ -6,11 +6,10 @@ What takes more than a line to say stands in `wording`. The codes are part of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from spectui.core.verdict.facts import ENOUGH_PASSES, ENOUGH_REQUESTS, RESTORED_OFTEN, Facts
 from spectui.core.verdict.findings import Change, Finding, Group
@@ -42,43 +41,6 @@ from spectui.core.verdict.wording import (
     yield_message,
 )
 
-_PLACES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "requests": "requests",
-        "passes": "bet.passes",
-        "drafted": "bet.drafted",
-        "accepted": "bet.accepted",
-        "tokens_per_pass": "bet.tokens_per_pass.value",
-        "drafted_per_pass": "bet.drafted_per_pass",
-        "pass_cost": "bet.pass_cost",
-        "c": "bet.c",
-        "verification_steps": "bet.loss.verification",
-        "rest_steps": "bet.loss.unexplained",
-        "speedup": "bet.speedup_actual.value",
-        "speedup_low": "bet.speedup_actual.low",
-        "speedup_high": "bet.speedup_actual.high",
-        "best_length": "best.draft_length",
-        "best_speedup": "best.speedup",
-        "best_low": "best.low",
-        "best_high": "best.high",
-        "best_lookup": "lookup.lookup",
-        "best_lookup_length": "lookup.length",
-        "best_lookup_speedup": "lookup.speedup.value",
-        "best_lookup_low": "lookup.speedup.low",
-        "best_lookup_high": "lookup.speedup.high",
-    }
-)
-"""Where evidence stands in the facts, by its name in the headless contract; other names are the facts' own."""
-
-
-def evidence_of(facts: Facts, name: str) -> Any:
-    """A number that a finding rests on; None where it is unknown."""
-    value: Any = facts
-    for part in _PLACES.get(name, name).split("."):
-        value = None if value is None else getattr(value, part)
-    return value
-
-
 Text: TypeAlias = str | Callable[[Facts], str]
 """A text, or how the facts make one."""
 
@@ -106,7 +68,7 @@ class Rule:
             group=self.group,
             message=_said(self.message, facts),
             advice=_said(self.advice, facts),
-            evidence={name: evidence_of(facts, name) for name in self.evidence},
+            evidence={name: facts.evidence(name) for name in self.evidence},
             change=self.change(facts),
         )
 
