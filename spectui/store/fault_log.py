@@ -7,12 +7,14 @@ written.
 from __future__ import annotations
 
 import logging
-from logging.handlers import RotatingFileHandler
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spectui.core.secrets import scrubbed
 from spectui.errors import SpectuiError
 from spectui.store.paths import Folders, make_folder
+
+if TYPE_CHECKING:
+    from logging.handlers import RotatingFileHandler
 
 NAME: Final = "spectui.log"
 _BYTES: Final = 1024 * 1024
@@ -31,8 +33,10 @@ class _Scrubbing(logging.Formatter):
         return scrubbed(super().format(record)[:_LONGEST])
 
 
-def _handler() -> logging.Handler:
+def _handler() -> RotatingFileHandler:
     """The file's handler, made at its first use. Raises OSError, or UsageError for folders that cannot be used."""
+    from logging.handlers import RotatingFileHandler  # noqa: PLC0415  the first frame needs no log
+
     logger = logging.getLogger("spectui")
     file = Folders.default().log / NAME
     known = next((h for h in logger.handlers if isinstance(h, RotatingFileHandler)), None)
@@ -67,4 +71,4 @@ def fault(error: BaseException) -> str:
         logging.getLogger("spectui").error("%s", said, exc_info=error)
     except (OSError, SpectuiError) as problem:
         return f"{said}; its log cannot be written: {problem}"
-    return f"{said}; the log has more: {getattr(made, 'baseFilename', NAME)}"
+    return f"{said}; the log has more: {made.baseFilename}"
