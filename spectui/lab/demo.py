@@ -238,7 +238,7 @@ def _say(**message: Any) -> None:
 
 
 def _worker(source: Path, folder: Path, blocks: int) -> int:
-    """The worker's whole life: progress and at most one error as JSON lines on stdout."""
+    """All that the worker does: progress and at most one error as JSON lines on stdout."""
     parent = os.getppid()
     said = -1.0
 

@@ -1,6 +1,6 @@
 """Interval arithmetic for proportions and ratios over clusters: Student quantiles, Wilson, ratio estimators.
 
-Apart from `acceptance`, because speed, tokens per pass and acceptance all need the same intervals.
+Speed, tokens per pass and acceptance all have the same intervals.
 """
 
 from __future__ import annotations

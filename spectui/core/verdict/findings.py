@@ -1,7 +1,7 @@
 """Findings as values, and the launch table: what a failure's code means for the reader.
 
-Apart from the measurement table in `verdict`, because a failed launch or a refused command line is judged without
-any measurement. The codes are part of the headless contract and stay stable.
+A failed launch or a refused command line is judged by it without any measurement; `rules` has the table for what
+was measured. The codes are part of the headless contract and stay stable.
 """
 
 from __future__ import annotations

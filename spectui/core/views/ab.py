@@ -20,7 +20,7 @@ PAIRS: Final = 24
 
 
 class AbState(StrEnum):
-    """Where the run is in its life."""
+    """How far the run has come."""
 
     READY = "not started"
     STARTING = "starting"

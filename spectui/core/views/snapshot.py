@@ -14,7 +14,7 @@ from spectui.core.verdict.verdict import Outcome, Verdict
 
 
 class ServerState(StrEnum):
-    """Where the server in front is in its life."""
+    """How far the server in front has come."""
 
     NONE = "no server"
     STARTING = "starting"

@@ -14,7 +14,7 @@ from spectui.core.views.heatmap import CellState, HeatBlock
 
 
 class SweepStage(StrEnum):
-    """Where the sweep is in its life."""
+    """How far the sweep has come."""
 
     READY = "not started"
     STARTING = "starting"

@@ -1,8 +1,8 @@
 """Keeps what is measured while it is measured: a run from its first request on, again with each, and when it ends.
 
-Apart from the measuring, which it must never stop: a store that cannot be used is said once, and from then on
-nothing is kept; a busy one is tried again with the next request, and a run that cannot be kept costs no other.
-Writing happens off the event loop, since the disk may be slow while answers stream in.
+It must never stop the measuring: a store that cannot be used is said once, and from then on nothing is kept; a
+busy one is tried again with the next request, and a run that cannot be kept costs no other. Writing happens off
+the event loop, since the disk may be slow while answers stream in.
 """
 
 from __future__ import annotations

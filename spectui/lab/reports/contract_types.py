@@ -86,7 +86,6 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Interval = tuple[Number, Number]
 Named = dict[str, Any]
 """Values by name whose names depend on the case."""
 

@@ -240,7 +240,7 @@ class LiveReadings:
 
     @property
     def verification(self) -> Mapping[int, float]:
-        """V(n): from the baseline's own life where it was probed there, else from the running server."""
+        """V(n): from the baseline's own server where it was probed there, else from the running server."""
         return self.baseline.v if self.baseline and self.baseline.v else self.probed.v
 
     def set_probed(self, probed: ProbeResult) -> None:
