@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from spectui.llama.log.events import (
@@ -27,7 +27,7 @@ from spectui.llama.log.events import (
     Statistics,
     root_failure,
 )
-from spectui.llama.log.parser import LogParser, clean_line
+from spectui.llama.log.parser import _TABLE, LogParser, clean_line
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 ALL = ("b10434-draft", "b10434-draft-pmin", "b10434-draft-loaded-but-off", "b10434-ngram", "b6xxx-draft-max")
@@ -357,5 +357,7 @@ def test_any_line_is_read_without_error(line: str) -> None:
     st.sampled_from(["statistics ", "draft acceptance", "accepted 1/ 2 draft tokens", "n_max="]), st.text()
 )
 def test_broken_lines_are_no_error(start: str, rest: str) -> None:
+    # Hypothesis takes texts from the parser's own source: a rest that another row reads is no broken line.
+    assume(not any(literal in rest for literal, *_ in _TABLE))
     whole = start.startswith("accepted")
     assert LogParser().feed(start + rest) == (PassTrace(1, 2) if whole else None)
